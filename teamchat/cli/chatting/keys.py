@@ -296,7 +296,7 @@ class ChatKeys(Protocol):
         ...
 
     def interrupted(self) -> bool:
-        """Return whether something ran, and stop it."""
+        """Stop what runs. Returns whether something ran."""
         ...
 
     def escaped(self, *, empty: bool) -> None:

@@ -34,5 +34,5 @@ def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequen
 
 
 def numbers_of(words: Sequence[str]) -> dict[str, int | None]:
-    """Read the numbers in `3 4`, `3,4` and `#3`, by what was typed; None for what is no number."""
+    """Read the numbers in `3 4`, `3,4` and `#3`, each by its typed word; None for a word that is not a number."""
     return {part: todo_number(part) for word in words for part in word.split(",") if part.strip()}

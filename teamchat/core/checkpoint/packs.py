@@ -38,7 +38,7 @@ class CheckpointPack(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TooLarge(CheckpointFailed):
-    """A checkpoint has more new files than travel. The message says how much it is, and which are large."""
+    """A checkpoint has too many bytes of new files to send. The message says how many, and which files are large."""
 
 
 class LacksBase(CheckpointFailed):

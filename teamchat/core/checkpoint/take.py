@@ -151,7 +151,7 @@ def begin_with(repository: GitRepository, state_folder: Path, begun: Begun, ref:
 def end_turn(
     repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Checkpoint:
-    """Take the checkpoint after the turn that began with the one of the ref `began`.
+    """Take the checkpoint after a turn, whose first checkpoint has the ref `began`.
 
     A file that was unrecorded before the turn is no part of it: git ignored the file, or it was elsewhere.
     """

@@ -39,7 +39,7 @@ async def run_together(
         return [route.number for route in line if not await spoken(route, waits=route is not line[0])]
 
     async def spoken(route: Route, *, waits: bool) -> bool:
-        """Return whether the turn of the route succeeded."""
+        """Return whether the turn of the route has not failed; one that may not begin has not."""
         waits = waits or places.locked()
         async with places:
             return (waits and not may_begin(route)) or await speak(route)

@@ -79,7 +79,7 @@ class TypedAhead(Struct):
                 end_taking(run.db, run.session)
 
     def may_end(self, last: Action) -> bool:
-        """Return whether the run ends with `last`, and then take no more messages; one handed over may go out first."""
+        """Return whether the run may end with `last`, and then take no more messages; False if one goes out first."""
         run = self.run
         if not run.takes_over or run.stopper.asked or not _goes_out(last):
             return True

@@ -130,7 +130,7 @@ class Dispatch(Protocol):
     keys: HomeKeys
 
     async def enqueue(self, order: Order) -> None:
-        """Give the order to the queue of its host. The same order a second time changes nothing."""
+        """Give the order to the queue of its host. Giving it a second time changes nothing."""
         ...
 
     def follow(self, turn: str, offset: int) -> AsyncIterator[Piece | None]:

@@ -92,7 +92,7 @@ class HostedTurn:
         self._missed = 0  # looks at which its host did not name it among what it carries out
 
     def limit(self, longest: int, patience: Mapping[FailureKind, int]) -> None:
-        """Let its reply have `longest` bytes, and its CLI report so many retries of each kind."""
+        """Limit its reply to `longest` bytes, and its CLI's retries of each kind to the given numbers."""
         self._order = self._order and replace(self._order, longest=longest, patience=dict(patience))
 
     def turn(self, what: Launch, /) -> Running:

@@ -164,7 +164,7 @@ class Signed(Struct, frozen=True, forbid_unknown_fields=True, tag="signed"):
 Piece: TypeAlias = Began | Output | Ended
 """What home is told of a turn."""
 SentPiece: TypeAlias = Began | Output | Signed
-"""The same as it is written to the database."""
+"""A piece as it is written to the database."""
 _PIECE: Decoder[Any] = Decoder(Began | Output | Signed)
 _PIECES: Decoder[list[SentPiece]] = Decoder(list[Began | Output | Signed])
 _SIGNED, _ORDER, _END = Decoder(Signed), Decoder(Order), Decoder(Ended)
@@ -172,7 +172,7 @@ T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """A value of the database that is none of ours."""
+    """A value of the database that teamchat has not written."""
 
 
 def written(value: Order | Ended | SentPiece | list[SentPiece]) -> str:

@@ -31,7 +31,7 @@ PASSED = ("PATH", "HOME", "TMPDIR")
 KEYS, SIGNERS, TRUSTED = "keys", "allowed_signers", "trusted_hosts"  # in the configuration folder
 HOME = "home"  # who signs orders
 ORDERS, ENDS = "teamchat-order", "teamchat-end"
-"""What a signature is for, as its namespace: one of an order is none of an end."""
+"""What a signature is for, as its namespace: a signature of an order is not valid for an end."""
 LONGEST_S = 20.0
 LARGEST = 1 << 20  # bytes of a list of keys
 LONGEST_SIGNATURE = 1 << 14
@@ -236,7 +236,7 @@ class _Refused(HostUnavailable):
 
 
 def _ran(*words: str, given: bytes = b"") -> str:
-    """Run the program without a terminal, and return its output. Raises `HostUnavailable`, and as such `_Refused`."""
+    """Run the program without a terminal, and return its output. Raises `HostUnavailable`, such as `_Refused`."""
     program = find_program(PROGRAM, os.environ)
     if isinstance(program, Unusable):
         why = program.why.removesuffix(f"; {OTHERWISE}")

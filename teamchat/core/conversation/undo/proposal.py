@@ -1,7 +1,7 @@
 """Undo and redo of conversation and files together: planned, shown to a person, then done.
 
-An undo has its row before it touches a file, and every step of it can be done again: a killed one is completed by
-running it again. The same holds for a redo.
+An undo, like a redo, has its row before it touches a file, and every step of it can be done again: a killed one is
+completed by running it again.
 """
 
 from __future__ import annotations
