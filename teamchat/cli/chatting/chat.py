@@ -134,7 +134,7 @@ class Chat:
         self.screen.write("".join(f"{piece}\n" for piece in wrapped(line, self.screen.width)))
 
     def _open_again(self) -> Database:
-        """The store for another thread."""
+        """Open the store for another thread."""
         return Database(store_file(self.place.team.root), typed=self.db.typed)
 
     def run(self) -> int:
@@ -176,7 +176,7 @@ class Chat:
             self._look()
 
     def _next(self) -> Item:
-        """What the person does next. Until then the chat shows what another process runs in its conversation."""
+        """Return what the person does next. Until then the chat shows what another process runs in its conversation."""
         while True:
             with contextlib.suppress(Empty):
                 item = self.inbox.get(timeout=self._look_beside())
@@ -250,7 +250,7 @@ class Chat:
             self._tell("· your message is still queued: Enter sends it, ↑ takes it back")
 
     def _trusted_team(self) -> Team:
-        """The team as its file is now. A change that needs trust is asked about."""
+        """Load the team as its file is now. A change that needs trust is asked about."""
         team = self.load()
         if not trust_store().standing(team).trusted:
             with self._terminal():
@@ -299,7 +299,7 @@ class Chat:
             self._tell(f"· {left}; Enter sends what is queued, ↑ takes the last message back")
 
     def _say_who_answers(self) -> None:
-        """In a conversation where nothing was said, say who answers, and how to call the others."""
+        """Say, in a conversation where nothing was said, who answers, and how to call the others."""
         team, session = self.place.team, self.place.session
         if session and session.messages:
             return
@@ -328,7 +328,7 @@ class Chat:
         self.screen.run_hidden(lambda: self._run(command))
 
     def _run(self, command: SlashCommand) -> None:
-        """Run it. Whatever fails in it is a line, because the chat goes on, and with it a turn that runs."""
+        """Run a command. Whatever fails in it is a line, because the chat goes on, and with it a turn that runs."""
         print(f"\n{command.line}")
         token = KEYBOARD.set(self)  # also in the screen's thread
         try:
@@ -361,7 +361,7 @@ class Chat:
 
     @contextlib.contextmanager
     def _terminal(self) -> Iterator[None]:
-        """The terminal without the prompt, for what may ask something. Ctrl-C ends it."""
+        """Give the terminal, without the prompt, to what may ask something. Ctrl-C ends it."""
         self._hide()
         try:
             self.interruptible = True
@@ -452,7 +452,7 @@ class Chat:
         self.screen.refresh()
 
     def _there(self) -> Session | None:
-        """The conversation as it is now. One that was deleted, here or elsewhere, gives way to a new one."""
+        """Find the conversation as it is now. If it was deleted, here or elsewhere, a new one begins."""
         before = self.place.find(self.db)
         current = find_session(self.db, before.name) if before else None
         if before and not (current and current.id == before.id and current.created_at == before.created_at):
@@ -502,7 +502,7 @@ class Chat:
 
 
 def _typed(event: ConversationEvent) -> bool:
-    """True for the message of a person, which may have been queued."""
+    """Whether the event is the message of a person, which may have been queued."""
     return isinstance(event, MessageStored) and event.message.speaker.type == "human"
 
 
@@ -549,13 +549,13 @@ def begin(
 
 
 def question_to(db: Database, session: Session | None, place: ChatPlace) -> str | None:
-    """The member whose question the person at the keyboard is asked."""
+    """Return the member whose question the person at the keyboard is asked."""
     asked = state_of(db, session, place).answered_by(place.you) if session else None
     return asked.by if asked else None
 
 
 def state_of(db: Database, session: Session, place: ChatPlace) -> State:
-    """The queue of the session, with the team as it is now."""
+    """Load the queue of the session, with the team as it is now."""
     return fitted(load_state(db, session.id, rules_of(place.team)))
 
 
@@ -581,18 +581,17 @@ def _sum(part: Sum, words: object) -> str:
 
 
 class Watched(Struct, frozen=True):
-    """An output whose events chat follows, too. `you` are asked at the prompt, which needs no command.
-
-    A warning that `was_told` before its message was sent is not shown again. What is typed once the end is shown comes
-    after the run, which is `over`.
-    """
+    """An output whose events chat follows, too."""
 
     inner: Output
     you: str
+    """The person who is asked at the prompt, which needs no command."""
     before: Callable[[ConversationEvent], None]
     after: Callable[[ConversationEvent], None]
     was_told: Callable[[str], bool]
+    """Whether a warning was told before its message was sent: it is not shown again."""
     over: Callable[[], None]
+    """Called once the end is shown: what is typed from then on comes after the run."""
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, Warned):
@@ -615,7 +614,7 @@ class Watched(Struct, frozen=True):
 
 
 def output_on(team: Team, surface: Surface, you: str, *, told: bool, light: bool | None = None) -> Output:
-    """What shows a run of the team to the person at the keyboard."""
+    """Make what shows a run of the team to the person at the keyboard."""
     return TerminalOutput(
         [member.name for member in team.members],
         surface,
@@ -686,7 +685,7 @@ NAME = "chat-history"
 
 
 def history_in(folder: Path) -> History:
-    """The history in that folder. It lasts only as long as the program if the file cannot be written."""
+    """Open the history in that folder. It lasts only as long as the program if the file cannot be written."""
     file = folder / NAME
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))

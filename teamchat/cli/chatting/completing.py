@@ -25,7 +25,7 @@ _LONGEST = 2000  # characters before the cursor that are looked at; the patterns
 def offered(
     before: str, members: Sequence[str], commands: Iterable[str], files: Callable[[str], list[str]] = lambda _typed: []
 ) -> tuple[int, list[str]]:
-    """What may follow the text `before` the cursor, and how many characters of it are replaced.
+    """Say what may follow the text `before` the cursor, and how many characters of it are replaced.
 
     `files` are those that begin with what was typed.
     """
@@ -42,7 +42,7 @@ def offered(
 
 
 def completer(place: ChatPlace, commands: Sequence[str]) -> Completer:
-    """Offers the members of chat's team, except the person at the keyboard, and the files of its repository."""
+    """Make a completer of the members of chat's team, without the person at the keyboard, and of its files."""
     files = Files(place.team.root)
 
     class Offering(Completer):

@@ -20,7 +20,7 @@ _WORD = regex(r"[^\s\"]*[^\s\".,:;!?)]")
 
 
 def dragged_images(text: str) -> list[str]:
-    """The paths, if the text is nothing but absolute paths with an image among them; else none.
+    """Return the paths, if the text is nothing but absolute paths with an image among them; else none.
 
     Raises `UsageError` if one cannot be attached.
     """
@@ -47,7 +47,7 @@ def ends_image(typed: str) -> bool:
 
 
 def at_path(path: str) -> str:
-    """The path as a message mentions it."""
+    """Write the path as a message mentions it."""
     return f"@{path}" if _WORD.fullmatch(path) else f'@"{path}"'
 
 

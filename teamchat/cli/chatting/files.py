@@ -37,7 +37,7 @@ class Files:
             self._thread.start()
 
     def beginning_with(self, typed: str, *, wait: bool = False) -> list[str]:
-        """The first files whose path begins so. With `wait` the first list is waited for a moment."""
+        """List the first files whose path begins so. With `wait` the first list is waited for a moment."""
         self.refresh()
         if wait and not self._listed_at and self._thread:
             self._thread.join(TAB_WAITS_S)
@@ -56,6 +56,6 @@ class Files:
 
 
 def _words(listed: bytes) -> Iterator[str]:
-    """The names that can be typed as one word."""
+    """Yield the names that can be typed as one word."""
     names = listed.decode(errors="replace").split("\0")
     return (name for name in names if _ONE_WORD.fullmatch(name))

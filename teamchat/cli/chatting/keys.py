@@ -1,8 +1,6 @@
 """The keys of the prompt, besides those that every line editor has.
 
-The terminal without the prompt, for a command, an editor or a shell.
-
-What the keys of the prompt do, as the screen calls it.
+`without_prompt` gives the terminal to a command, an editor or a shell. `ChatKeys` is what the keys call.
 """
 
 from __future__ import annotations
@@ -134,7 +132,7 @@ def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
 
 
 def _new_lines(keys: KeyBindings, prompt: Prompt) -> None:
-    """The keys that begin a new line in other programs, too."""
+    """Bind the keys that begin a new line in other programs, too."""
     buffer = prompt.buffer
 
     @keys.add("escape", "enter")
@@ -224,7 +222,7 @@ def _leaving_keys(keys: KeyBindings, prompt: Prompt) -> None:
 
     @keys.add("c-@", filter=prompt.empty & Condition(lambda: time.monotonic() - shown.back_at < BACK_S))
     def _(_event: KeyPressEvent) -> None:
-        """A Ctrl-D that was typed without the prompt: the terminal keeps it as a zero byte."""
+        """Leave at a Ctrl-D that was typed without the prompt: the terminal keeps it as a zero byte."""
         typist.left(asks=True)
         prompt.refresh()
 
@@ -263,7 +261,7 @@ async def _edit(pastes: Pastes, shown: ChatLines) -> None:
 
 
 def _edited(text: str) -> str | None:
-    """The text as the person left it in the editor; None if the editor failed."""
+    """Return the text as the person left it in the editor; None if the editor failed."""
     editor = next(filter(None, map(os.environ.get, EDITORS)), "vi")
     with temporary_folder("message") as folder:
         file = folder / "message.md"
@@ -294,11 +292,11 @@ class ChatKeys(Protocol):
     def began(self) -> None: ...
 
     def entered(self, text: str, pasted: tuple[Span, ...]) -> bool:
-        """Take the text that was entered, with its pasted parts. False if it is refused."""
+        """Return whether the entered text, with its pasted parts, is taken."""
         ...
 
     def interrupted(self) -> bool:
-        """Stop what runs. False if nothing runs."""
+        """Stop what runs. Returns whether something ran."""
         ...
 
     def escaped(self, *, empty: bool) -> None:
@@ -311,7 +309,7 @@ class ChatKeys(Protocol):
         ...
 
     def changed(self) -> None:
-        """The text in the prompt is another one."""
+        """Take note that the text in the prompt has changed."""
         ...
 
     def left(self, *, asks: bool = False) -> None:
@@ -327,11 +325,11 @@ class ChatKeys(Protocol):
         ...
 
     def pictured(self, text: str, pasted: tuple[Span, ...]) -> tuple[str, ...]:
-        """The names of the images that go with the text."""
+        """Return the names of the images that go with the text."""
         ...
 
     def emptied(self) -> None:
-        """The prompt is empty: a message that was edited there is removed."""
+        """Remove a message that was edited in the prompt, which is empty now."""
         ...
 
     def ended(self, error: BaseException | None) -> None: ...

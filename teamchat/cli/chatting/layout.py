@@ -45,7 +45,10 @@ class Footer(Struct, frozen=True):
     title: str = ""
 
     def fitted(self, columns: int) -> str:
-        """`blog · s2 · Shorten the addresses · 4 members · 61k tokens · $0.32`, without the parts that have no room."""
+        """Join the parts that have room.
+
+        `blog · s2 · Shorten the addresses · 4 members · 61k tokens · $0.32`
+        """
         parts = {"team": self.team, "session": self.session, "title": _cut(self.title, LONGEST_TITLE)}
         parts |= {"members": self.members, "tokens": self.tokens, "cost": self.cost}
         for dropped in (None, *DROPPED_FIRST):
@@ -57,21 +60,23 @@ class Footer(Struct, frozen=True):
 
 
 class ChatLines(Struct):
-    """What the lines say. `asked` is the member that asks. `notice` replaces the footer until the next key.
-
-    While it `works` the footer says how to stop it. `images` go with the typed text, and some are `labelled` in it.
-    `back_at` is when the prompt came back, in seconds of the monotonic clock.
-    """
+    """What the lines around the prompt say."""
 
     asked: str | None = None
+    """The member that asks."""
     footer: Footer = Footer()
     notice: str = ""
+    """A text that replaces the footer until the next key."""
     live: tuple[str, ...] = ()
     waiting: Sequence[Unsent] = field(default_factory=list)
     back_at: float = -math.inf
+    """When the prompt came back, in seconds of the monotonic clock."""
     works: bool = False
+    """Whether members work: then the footer says how to stop them."""
     images: tuple[str, ...] = ()
+    """The images that go with the typed text."""
     labelled: bool = False
+    """Whether some of the images have labels in the text."""
 
     @property
     def label(self) -> str:
@@ -84,7 +89,7 @@ class ChatLines(Struct):
         return list(self.live) if BAR in "".join(self.live[:1]) else ["", *self.live]
 
     def queued(self) -> list[str]:
-        """The queued messages, the last ones if they are many."""
+        """List the queued messages, only the last ones if they are many."""
         more = len(self.waiting) - MOST_QUEUED
         lines = [f'queued: "{_one_line(message)}"' for message in self.waiting[-MOST_QUEUED:]]
         return [f"queued: {more} more", *lines] if more > 0 else lines
@@ -140,7 +145,7 @@ def _queued_lines(shown: ChatLines) -> StyleAndTextTuples:
 
 
 def _image_line(shown: ChatLines) -> StyleAndTextTuples:
-    """`image: red.png   Backspace removes it`; the end of a long line goes first."""
+    """Write `image: red.png   Backspace removes it`; the end of a long line goes first."""
     names, hint = ", ".join(shown.images), f"   {REMOVES}" if shown.labelled else ""
     line = f"image{'s' * (len(shown.images) > 1)}: {names}"
     return [("fg:ansibrightblack", _cut(line, max(1, _columns() - 1 - len(hint))) + hint)]

@@ -58,7 +58,7 @@ class Pastes:
         self._buffer.insert_text(text.rstrip("\n") if _lines(text) == 1 else self._label_of(text))
 
     def _label_of(self, content: str) -> str:
-        """The label of a long paste, which no other content has. A short one is shown as it is."""
+        """Return the label of a long paste, which no other content has. A short one is shown as it is."""
         lines = _lines(content)
         if lines <= FOLDED_LINES:
             return content
@@ -72,7 +72,7 @@ class Pastes:
         return label
 
     def _image_labels(self, text: str) -> list[str]:
-        """The labels of the images if the text is nothing but their paths. Tells why one cannot be attached."""
+        """Return the labels of the images if the text is nothing but their paths. Tells why one cannot be attached."""
         try:
             return [self._only_label(image_label(image_name(path)), at_path(path)) for path in dragged_images(text)]
         except UsageError as error:
@@ -84,7 +84,7 @@ class Pastes:
         return any(part.is_image for part in self._parts)
 
     def _spans_of_images(self, text: str) -> Iterator[Span]:
-        """Where the images stand that have labels already."""
+        """Find where the images stand that have labels already."""
         for content in filter(lambda content: "\n" not in content, self._contents.values()):
             if match := re.search(rf"(?<!\S){re.escape(content)}(?!\S)", text):
                 yield match.span()
@@ -108,7 +108,7 @@ class Pastes:
             self._buffer.on_text_changed.fire()
 
     def whole(self) -> tuple[str, tuple[Span, ...]]:
-        """The text with all that labels stand for, and its pasted parts."""
+        """Return the text with all that labels stand for, and its pasted parts."""
         shown = self._buffer.text
         pieces, spans, done, size = list[str](), list[Span](), 0, 0
         for part in self._parts:
@@ -179,12 +179,12 @@ def _lines(text: str) -> int:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Count the characters with which both begin."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _moved(part: PastedPart, begin: int, removed_to: int, added_to: int) -> PastedPart | None:
-    """The part after the characters from `begin` to `removed_to` were replaced by those to `added_to`."""
+    """Move the part after the characters from `begin` to `removed_to` were replaced by those to `added_to`."""
     if part.end <= begin:
         return part
     more = added_to - removed_to

@@ -27,7 +27,7 @@ HOW = "Open which conversation? Arrow keys and Enter; Esc opens none."
 
 
 def pick(db: Database, current: Session | None) -> Session | None:
-    """The conversation that the person at the terminal chooses; None for none."""
+    """Let the person at the terminal choose a conversation; None for none."""
     there = all_sessions(db)[:MOST]
     lines = [line_of(db, session, current) for session in there]
     if not there:
@@ -40,7 +40,7 @@ def pick(db: Database, current: Session | None) -> Session | None:
 
 
 def line_of(db: Database, session: Session, current: Session | None) -> str:
-    """`s2  2 min ago  Add a parser`; a title that was given comes with the first words."""
+    """Write `s2  2 min ago  Add a parser`; a title that was given comes with the first words."""
     title, first = title_of(db, session), title_of(db, replace(session, title=None))
     words = f"{title}: {first}" if session.title is not None and first else title
     here = ", open here" if current and session.id == current.id else ""
@@ -48,7 +48,7 @@ def line_of(db: Database, session: Session, current: Session | None) -> str:
 
 
 def by_keys(lines: Sequence[str], first: int) -> int | None:
-    """The place of the line that is chosen with the arrow keys; the cursor begins at the `first`."""
+    """Return the place of the line that is chosen with the arrow keys; the cursor begins at the `first`."""
     keys = KeyBindings()
 
     @keys.add("escape", eager=True)

@@ -1,6 +1,6 @@
 """The prompt at the bottom of the terminal, in a thread of its own, so that it answers while members work.
 
-What a person typed or pasted before the prompt was there.
+`typed_early` reads what a person typed or pasted before the prompt was there.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class ChatScreen:
         self.call(self._redraw)
 
     def hold(self) -> None:
-        """Lines that are written from now on wait for the next `update`."""
+        """Let lines that are written from now on wait for the next `update`."""
         self._above.append(None)
 
     def update(self, do: Callable[[], object]) -> None:
@@ -136,7 +136,7 @@ class ChatScreen:
         self.call(lambda: None if self.app._running_in_terminal else self.app._on_resize())  # noqa: SLF001
 
     def continued(self) -> None:
-        """A shell has continued the process after Ctrl-Z."""
+        """Note that a shell has continued the process after Ctrl-Z."""
         self._continued.set()
 
     def restore(self) -> None:
@@ -303,7 +303,7 @@ class ChatScreen:
         self.app._redraw()  # noqa: SLF001
 
     def _write_above(self) -> None:
-        """Only this thread takes lines out; others add some meanwhile."""
+        """Write the waiting lines above the prompt. Only this thread takes lines out; others add some meanwhile."""
         while self._above and (text := self._above[0]) is not None:
             self._output.write_raw(text)
             del self._above[0]
@@ -334,7 +334,7 @@ def answers(env: Mapping[str, str]) -> bool:
 
 
 def typed_early(*, asking: bool = False) -> tuple[str, bool | None]:
-    """The text that waits at the terminal, without keys such as arrows, and whether the background is light.
+    """Read the text that waits at the terminal, without keys such as arrows, and whether the background is light.
 
     Nobody saw a prompt then, so its lines are no messages to send one by one. Without `asking` the terminal is not
     asked for its background.
@@ -367,6 +367,6 @@ def _waits(seconds: float) -> bool:
 
 
 def _is_light(*parts: bytes) -> bool:
-    """By the parts of a colour, red, green and blue, each of one to four digits."""
+    """Whether a colour is light, by its red, green and blue, each of one to four hexadecimal digits."""
     red, green, blue = (int(part, 16) / int("f" * len(part), 16) for part in parts)
     return 0.299 * red + 0.587 * green + 0.114 * blue > 0.5

@@ -137,7 +137,7 @@ class SlashCommand(Struct, frozen=True):
 
 
 def habit_of(text: str) -> list[str]:
-    """What is told, in lines, of a whole typed text that is a habit from another program; empty for a message."""
+    """Explain, in lines, a whole typed text that is a habit from another program; empty for a message."""
     line = text.rstrip()
     if line == "?":
         return [*keys(), f"· ? is not sent {SENDS}"]
@@ -178,7 +178,7 @@ def _is_path(word: str) -> bool:
 
 
 def _no_command(word: str, team: Team | None) -> str:
-    """The error for an unknown command, with what to type instead."""
+    """Word the error for an unknown command, with what to type instead."""
     lower = word.lower().rstrip(".,:;!")
     if lower in OUTSIDE:
         return f"/{word} runs outside of chat: {line_of(lower)}"
@@ -193,13 +193,13 @@ def _no_command(word: str, team: Team | None) -> str:
 
 
 def _reviewer(team: Team | None) -> str:
-    """The agent to ask for a review: the first one that is not the lead."""
+    """Choose the agent to ask for a review: the first one that is not the lead."""
     agents = sorted(team.ai_members, key=lambda member: member.name == team.lead) if team else ()
     return next((member.name for member in agents), "NAME")
 
 
 def _owner(word: str, team: Team) -> str | None:
-    """The first member whose CLI has a custom command of this name, by the file that defines it."""
+    """Find the first member whose CLI has a custom command of this name, by the file that defines it."""
     for member in team.ai_members:
         agent = team.agent_of(member)
         rule = agent.type.runner.slash
@@ -210,7 +210,7 @@ def _owner(word: str, team: Team) -> str | None:
 
 
 def _near(word: str) -> str | None:
-    """The command with the same meaning or a similar spelling, if there is one."""
+    """Find the command with the same meaning or a similar spelling, if there is one."""
     if word in OF_OTHERS:
         return None
     choices = {*WORDS, *OF_CHAT, *SAME}
@@ -246,7 +246,7 @@ def _with_text(word: str, rest: str) -> list[str]:
 
 
 def _options(word: str) -> dict[str, bool]:
-    """The options of a command, and whether they take a value."""
+    """List the options of a command, and whether they take a value."""
     if word in OF_CHAT:
         return {}
     parameters = program().get_command(None, WORDS[word][0]).params
@@ -259,7 +259,7 @@ def _options(word: str) -> dict[str, bool]:
 
 
 def _first_word(text: str) -> tuple[str, str]:
-    """The first word as a shell reads it, and what follows. Raises `ValueError` for an open quote."""
+    """Split off the first word as a shell reads it. Raises `ValueError` for an open quote."""
     stream = StringIO(text)
     reader = shlex.shlex(stream, posix=True)
     reader.whitespace_split, reader.commenters = True, ""
@@ -268,7 +268,7 @@ def _first_word(text: str) -> tuple[str, str]:
 
 
 def here(words: Iterable[str], session: str | None, team: str | None) -> list[str]:
-    """The arguments of the program for a typed command: with chat's session and team unless others were typed."""
+    """Build the program's arguments for a typed command: with chat's session and team unless others were typed."""
     word, *rest = words
     args = [*WORDS[word], *rest]
     command, behind = program().get_command(None, args[0]), 1
@@ -347,7 +347,7 @@ GROUPS = {
 
 
 def keys() -> Iterator[str]:
-    """The keys of the prompt, wrapped for the terminal."""
+    """List the keys of the prompt, wrapped for the terminal."""
     return _in_columns(KEYS)
 
 
@@ -370,7 +370,7 @@ def _in_columns(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def explained(words: Sequence[str]) -> bool:
-    """Print the help of chat, or of a command that only chat has. False for one of the command line."""
+    """Return whether chat itself has the help that was asked for, and print it."""
     word = SAME.get(words[0], words[0]) if len(words) == 1 else ""
     if not words:
         print_help()
@@ -384,13 +384,13 @@ def explained(words: Sequence[str]) -> bool:
 
 
 def models_of(team: Team) -> Iterator[str]:
-    """For each agent of the team the line of the team file that says its model, or what would say it."""
+    """Yield for each agent of the team the line of the team file that says its model, or what would say it."""
     for member in team.ai_members:
         yield f"{member.name}: {_model_of(team, member)}"
 
 
 def how_to_set(model: str, team: Team) -> str:
-    """What to write into the team file for that model: for the lead if it runs on a CLI that takes one."""
+    """Say what to write into the team file for that model: for the lead if it runs on a CLI that takes one."""
     agents = sorted(team.ai_members, key=lambda one: (_cli_of(team, one) is None, one.name != team.lead))
     name = next((member.name for member in agents), "NAME")
     file = team.path.name if team.path else "teamchat.toml (teamchat init writes one)"
@@ -399,7 +399,7 @@ def how_to_set(model: str, team: Team) -> str:
 
 
 def _cli_of(team: Team, member: Member) -> str | None:
-    """The vendor's CLI that the member runs on, if it is one."""
+    """Return the vendor's CLI that the member runs on, if it is one."""
     return team.agent_of(member).type.runner.vendor
 
 
@@ -418,7 +418,7 @@ def _model_of(team: Team, member: Member) -> str:
 
 
 def in_chat(commands: str) -> str:
-    """Commands of the command line as they are typed in chat, where there is one; the others stay as they are."""
+    """Write commands of the command line as typed in chat, where there is one; the others stay as they are."""
     lines: list[str] = []
     for line in commands.splitlines():
         program_name, _, rest = line.partition(" ")
@@ -429,10 +429,10 @@ def in_chat(commands: str) -> str:
 
 
 def options_in_chat(text: str) -> str:
-    """An error about a message that was typed, with the options of `send` as typed in chat."""
+    """Rewrite an error about a typed message, with the options of `send` as typed in chat."""
     return text.replace("(--anyway sends", "(/send --anyway sends").replace("--to ", "@")
 
 
 def named_in_chat(text: str) -> str:
-    """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with its commands as typed in chat."""
+    """Rewrite a warning such as `1 file changed: teamchat diff 2, teamchat undo 2` with commands as typed in chat."""
     return named(text, in_chat)

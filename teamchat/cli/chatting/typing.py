@@ -53,7 +53,7 @@ class ChatPlace(Struct):
         return self.speaker or self.team.humans[0].name
 
     def find(self, db: Database) -> Session | None:
-        """The session that it continues, if there is one."""
+        """Find the session that it continues, if there is one."""
         if self.session is None and not self.new:
             self.session = current_session(db, self.name)
         return self.session
@@ -99,7 +99,7 @@ class WaitingMessages:
         self.waiting = unsent_of(self._db, session.id) if session else []
 
     def check(self, text: str, to: str | None, pasted: tuple[Span, ...]) -> Addressed:
-        """What a message asks for. Raises the reason if it cannot be sent as it is, as `check_message` does."""
+        """Address a message. Raises the reason if it cannot be sent as it is, as `check_message` does."""
         place = self._place
         shown = illustrated(text, len(text), pasted, place.team.root)
         typed = typed_spans(shown.typed, shown.pasted)
@@ -157,7 +157,7 @@ PASTED = "· a paste of several lines holds no commands: it is sent as text"
 
 
 def _as_text(names: Sequence[str], to: Sequence[str]) -> str:
-    """What is told of members that are named inside a line, before it is sent."""
+    """Word what is told of members that are named inside a line, before it is sent."""
     those, are, goes = ", ".join(f"@{name}" for name in names), "is" if len(names) == 1 else "are", ", ".join(to)
     goes = f"this goes to {goes}" if goes else "this goes to nobody"
     does = f"@{names[0]} at the beginning of a line calls {names[0]}"
@@ -213,7 +213,7 @@ class Typing:
         self.shown.waiting = tuple(self._kept.waiting)
 
     def begin_work(self, stopper: Stopper) -> None:
-        """Members begin to work; `stopper` stops them."""
+        """Note that members begin to work; `stopper` stops them."""
         self._stops, self.hand.stopping = 0, None
         self.stopper, self.shown.works = stopper, True
 
@@ -224,7 +224,7 @@ class Typing:
             self.shown.notice = STOPPED if stopped and self.hand.stopping else ""
 
     def turn_ended(self) -> None:
-        """What was to stop has stopped."""
+        """Note that what was to stop has stopped."""
         if self.shown.notice in (STOPS, STOPS_ALL):
             self.shown.notice = ""
 
@@ -257,14 +257,17 @@ class Typing:
         return True
 
     def _is_habit(self, text: str, pasted: tuple[Span, ...]) -> bool:
-        """True for a typed line that is a habit from another program; what does it here is told."""
+        """Return whether a typed line is a habit from another program; say what does it here."""
         lines = [] if pasted else habit_of(text)
         for line in lines:
             self.tell(printable(line))
         return bool(lines)
 
     def _taken(self, text: str, pasted: tuple[Span, ...], asked: str | None) -> bool:
-        """Keep a message. One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends."""
+        """Return whether the message is kept.
+
+        One with an `@name` that calls nobody is asked about first: `asked` is what Enter sends.
+        """
         to, rest, parts = split_calls(text, self.place.team.members, pasted)
         addressed = self._kept.check(rest, to, parts)
         called = (addressed.speaker.role_name, *addressed.names)
@@ -278,7 +281,7 @@ class Typing:
         return True
 
     def was_told(self, warning: str) -> bool:
-        """True once for what was told before a message was sent."""
+        """Return whether the warning was told before a message was sent; only once for each time."""
         with contextlib.suppress(ValueError):
             self._notes.remove(warning)
             return True
@@ -318,7 +321,7 @@ class Typing:
             self._command(command)
 
     def _again(self, warning: str) -> bool:
-        """Whether the key is the second one, of which the first has shown the warning; shows it otherwise."""
+        """Return whether the key is the second one, after the first has shown the warning; else show it."""
         before, at = self._warned
         if before == warning and time.monotonic() - at < AGAIN_S:
             return True
@@ -352,7 +355,7 @@ class Typing:
         return True
 
     def _stop_by_hand(self, stopper: Stopper, *, only_turn: bool = False) -> None:
-        """What is typed from now on takes the place of what this stops."""
+        """Stop by hand: what is typed from now on takes the place of what this stops."""
         self.hand.stopping = self.hand.stopping or time.time()
         stopper.request(only_turn=only_turn)
 

@@ -32,9 +32,9 @@ class Silent:
 
 
 class EachMessage:
-    """Shows every message by `show`, what people say among them, and what else happens by `others`.
+    """Shows every message with `show`, people's included, and everything else with `others`.
 
-    With `check` it shows the checks that are over by that.
+    `check`, if given, shows finished checks.
     """
 
     def __init__(

@@ -21,17 +21,17 @@ _RETURNS = regex(r"\r+\n?")
 
 
 def begins(check: CheckRecord) -> str:
-    """`check tests runs: pytest -q (check-1)`."""
+    """Say that a check begins: `check tests runs: pytest -q (check-1)`."""
     return visible(f"{_named(check)} runs{_command(check)} ({check.label})")
 
 
 def name_and_command(check: CheckRecord) -> tuple[str, str]:
-    """What stands in the line of a check that runs."""
+    """Return the name and the command that stand in the line of a running check."""
     return visible("check" if _is_typed(check) else f"check {check.name}"), visible(_command(check).removeprefix(": "))
 
 
 def check_line(check: CheckRecord, receipt: str = "", *, abandoned: bool = False) -> str:
-    """`check tests: red, exit code 1 · 3.2 s · check-1`.
+    """Say how a check ended: `check tests: red, exit code 1 · 3.2 s · check-1`.
 
     One that is not green ends in the command `receipt`, if there is one. `abandoned`: teamchat was killed while it ran.
     """
@@ -42,7 +42,7 @@ def check_line(check: CheckRecord, receipt: str = "", *, abandoned: bool = False
 
 
 def line_parts(check: CheckRecord) -> tuple[str, ...]:
-    """`check tests: red, exit code 1` and `3.2 s`; of one without a result that teamchat was killed while it ran."""
+    """Return `check tests: red, exit code 1` and `3.2 s`; without a result, a line that teamchat was killed."""
     name, result = " ".join(check.name.split())[:LONGEST], check.result
     if result is None:
         return (visible(f"check {name} {KILLED}"),)
@@ -52,7 +52,7 @@ def line_parts(check: CheckRecord) -> tuple[str, ...]:
 
 
 def check_notes(check: CheckRecord) -> list[str]:
-    """What a check has left behind: changed files, and processes that were ended."""
+    """List what a check has left behind: changed files, and processes that teamchat ended."""
     notes = []
     if isinstance(check.changes, FileChanges) and check.changes.files:
         names = first_of([file.path for file in check.changes.files], MOST_NAMED, check.changes.more)
@@ -64,12 +64,12 @@ def check_notes(check: CheckRecord) -> list[str]:
 
 
 def in_lines(output: str) -> str:
-    """The output of a check with a line break for each carriage return, which a progress bar writes over itself."""
+    """Break the output of a check at each carriage return, with which a progress bar writes over itself."""
     return _RETURNS.sub("\n", output)
 
 
 def receipt_lines(check: CheckRecord, *, abandoned: bool) -> Iterator[str]:
-    """The receipt of a check for a person, without its output. `abandoned`: teamchat was killed while it ran."""
+    """Write the receipt of a check for a person, without its output. `abandoned`: teamchat was killed while it ran."""
     undone = ", undone" if check.undone is not None else ""
     why = f", {check.result.reason}" if check.result and check.result.reason else ""
     name = "" if _is_typed(check) else f"{check.name} · "
@@ -104,7 +104,7 @@ def _rows(check: CheckRecord) -> Iterator[tuple[str, str]]:
 
 
 def check_receipt_fields(check: CheckRecord, output: bytes, *, abandoned: bool) -> dict[str, Any]:
-    """A check as `show --json` has it."""
+    """Return a check as `show --json` has it."""
     from teamchat.core.turn.lines import check_fields  # only that needs the lines
 
     return {

@@ -55,7 +55,7 @@ def print_line(line: JsonLine) -> None:
 
 
 def _put(line: object) -> None:
-    """Write it with a space behind each colon and comma: scripts look for `"code": 0`."""
+    """Write the object with a space behind each colon and comma: scripts look for `"code": 0`."""
     sys.stdout.write(f"{spaced(encoded(line), indent=0).decode()}\n")
 
 

@@ -32,7 +32,7 @@ def note(text: str) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """True if the person at the terminal answers yes."""
+    """Return whether the person at the terminal answers yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):  # Ctrl-D leaves the cursor behind the question
@@ -49,21 +49,21 @@ def duration(seconds: float) -> str:
 
 
 def tokens(usage: Usage | None) -> str | None:
-    """`24k tokens`; None where they are unknown."""
+    """Write the number of tokens: `24k tokens`; None where it is unknown."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     return f"{short_number(usage.input_tokens + usage.output_tokens)} tokens"
 
 
 def short_number(number: float) -> str:
-    """The number in full up to four digits, else in thousands or millions."""
+    """Write the number in full up to four digits, else in thousands or millions."""
     if number < 10_000:
         return f"{round(number)}"
     return f"{round(number / 1000)}k" if number < 10_000_000 else f"{round(number / 1_000_000)}M"
 
 
 def left_out(member: str, setup: Setup) -> str | None:
-    """The history and layers that a turn was not shown, and the limit that cut them; None if it was shown everything.
+    """Say which history and layers a turn was not shown, and which limit cut them; None if it was shown everything.
 
     `max sees 12 of 40 messages, 1.2 MB left out (max_prompt_tokens)`
     """
@@ -82,24 +82,24 @@ def left_out(member: str, setup: Setup) -> str | None:
 
 
 def without_line(vendor: str, lost: Sequence[str]) -> str:
-    """`without, against plain claude: git, web, MCP (2 servers)`."""
+    """Say what the turn lacks: `without, against plain claude: git, web, MCP (2 servers)`."""
     return f"without, against plain {vendor}: {', '.join(lost)}"
 
 
 def part_name(name: str) -> str:
-    """The name of a prompt's part in docs/context.md."""
+    """Return the name of a prompt's part in docs/context.md."""
     return "summary" if name == SUMMARY else name.removesuffix("__context")
 
 
 def size(number: int) -> str:
-    """Bytes up to four digits, else KB or MB."""
+    """Write a size in bytes up to four digits, else in KB or MB."""
     if number < 10_000:
         return f"{number:,} bytes"
     return f"{number / 1000:.0f} KB" if number < 1_000_000 else f"{number / 1_000_000:.1f} MB"
 
 
 def turn_line(member: str, setup: Setup, outcome: Outcome, *, unknown: bool = True) -> str:
-    """`max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`. What is unknown says so, except a cost.
+    """Sum up a turn: `max · 2m14s · 3 files · 182k tokens · $0.41 · 0 denied`. Unknown values say so, except a cost.
 
     Without `unknown` tokens and denials that are unknown are left out. The number of secrets removed from its prompt
     comes last, if there were any.
@@ -127,7 +127,7 @@ SHOW: Receipt = "teamchat show {}".format
 
 
 def compacted(turn: Turn, summary: Summary, receipt: Receipt = SHOW) -> str:
-    """How far the summary reaches, and the command that prints it."""
+    """Say how far the summary reaches, and which command prints it."""
     return f"summarised up to {summary.through}: {receipt(turn.number)}"
 
 
@@ -135,12 +135,12 @@ FOLDED_LINES = 20  # of a pasted part; a longer one is folded
 
 
 def fold_label(lines: int) -> str:
-    """What stands for a long pasted part."""
+    """Return the label that stands for a long pasted part."""
     return f"[pasted: {lines:,} lines]"
 
 
 def folded(text: str, pasted: Iterable[Span]) -> str:
-    """The text with a label in place of each long part that was pasted."""
+    """Replace each long pasted part of the text with a label."""
     pieces, done = list[str](), 0
     for start, end in pasted:
         lines = text[start:end].rstrip("\n").count("\n") + 1
@@ -154,12 +154,12 @@ BEGINS = {"reply": "begins", "summary": "summarises the conversation", "lessons"
 
 
 def begins(setup: Setup) -> str:
-    """`begins`, or `begins on gpu1`: what a member does in a turn that begins, and on which host."""
+    """Say what a member does in a turn that begins, and on which host: `begins`, or `begins on gpu1`."""
     return f"{BEGINS[setup.purpose]}{f' on {setup.host}' if setup.host else ''}"
 
 
 def found_lessons(found: LessonsFound, receipt: Receipt = SHOW) -> str:
-    """How many lessons were found, and the command that prints the whole answer."""
+    """Say how many lessons were found, and which command prints the whole answer."""
     number = plural(len(found.found), "new lesson") if found.found else "no new lesson"
     return f"found {number}: {receipt(found.turn.number)}"
 
@@ -173,7 +173,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def closing_lines(conclusion: Conclusion) -> list[str]:
-    """How the run ended, then the commands that continue it; if everything is done, only a verdict that is not met."""
+    """Say how the run ended, and how to continue it. If everything is done, only an unmet verdict is told."""
     if conclusion.done:
         lines = [conclusion.reason] if conclusion.reason else []
     else:
@@ -194,47 +194,47 @@ def _left(conclusion: Conclusion) -> str:
 
 
 def counted(names: Iterable[str]) -> Iterator[str]:
-    """Each name once, `sarah (3)` if it is there three times."""
+    """List each name once, with its number if it is there several times: `sarah (3)`."""
     counts = Counter(names)
     return (f"{name} ({number})" if number > 1 else name for name, number in counts.items())
 
 
 def exact(prompt: bytes) -> bytes:
-    """The bytes unchanged, except at a terminal: anybody may have written what is in a prompt, and it could deceive."""
+    """Return the bytes unchanged, but visible at a terminal: anybody may have written a prompt, and could deceive."""
     return visible(prompt.decode(errors="replace")).encode() if sys.stdout.isatty() else prompt
 
 
 def called(route: Route) -> str:
-    """The member whose turn is waiting or dropped, and who called it, or what it does in a process."""
+    """Name the member whose turn waits or is dropped, and who called it, or what it does in a process."""
     if route.part:
         return f"{route.target}, {part_in_words(route.part)}, for {route.request}"
     return f"{route.target}, called by {route.by} in {route.parent}"
 
 
 def gone(route: Route) -> str:
-    """That the route has left the queue without a turn of its own."""
+    """Say that the route has left the queue without a turn of its own."""
     if route.status is RouteStatus.JOINED:
         return f"one turn of {route.target} answers {route.by}'s call in {route.parent}, too"
     return f"dropped: {called(route)}"
 
 
 def group_of(route: Route) -> object:
-    """A value that is equal for routes of one group, and different for any others."""
+    """Return a value that is equal for routes of one group, and different for any others."""
     return route.number if route.group is None else (route.parent, route.group)
 
 
 def refusal(route: Route, limit: int) -> str:
-    """Says that the queue has no room for a member."""
+    """Say that the queue has no room for a member."""
     return f"{route.target} was not queued: {limit} are waiting already"
 
 
 def todo_line(change: Change, where: str = "") -> str:
-    """What happened to a todo, and where."""
+    """Say what happened to a todo, and where."""
     return f"todo {change.number} {change.what} by {change.by}{where}: {printable(change.text)}"
 
 
 def compared_lines(compared: GroupCompared) -> list[str]:
-    """The files that the members of a group have changed, a column for each, and what two of them changed both."""
+    """Tabulate the files that a group's members have changed, a column each, and add what two of them both changed."""
     members = [difference.member for difference in compared.members]
     cells = {
         difference.member: {file.path: _cell(file) for file in difference.files} for difference in compared.members

@@ -44,7 +44,7 @@ class SessionState(Struct, frozen=True):
 
 
 def state_of(listed: Listed, checks: Sequence[CheckRecord] = (), *, held: bool, now: float) -> SessionState:
-    """The state of a conversation, with the checks that began and have not ended; `held`: a process runs it."""
+    """Return the state of a conversation with its unfinished checks; `held`: a process runs it."""
     if checks:
         from teamchat.cli.output.checks import name_and_command  # few conversations have checks
 
@@ -65,7 +65,7 @@ def state_of(listed: Listed, checks: Sequence[CheckRecord] = (), *, held: bool, 
 
 
 def _running(listed: Listed, now: float) -> str:
-    """`max, 0:42`, or who is next between two turns."""
+    """Say who runs and for how long, `max, 0:42`, or who is next between two turns."""
     if not listed.running:
         return f"next {next(route.target for route in listed.queue if route.status is RouteStatus.WAITING)}"
     since = max(now - min(turn.started_at for turn in listed.running), 0)
@@ -83,14 +83,17 @@ def names(members: Iterable[str]) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`0:42`, `12:05`, `1:00:05`."""
+    """Write a time in seconds as `0:42`, `12:05` or `1:00:05`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def age(then: float, now: float) -> str:
-    """`just now`, `2 min ago`, `3 h ago`, `yesterday`, `4 days ago`, then the date; also for a time to come."""
+    """Say how long ago a time was: `just now`, `2 min ago`, `3 h ago`, `yesterday`, `4 days ago`.
+
+    A time that is a week ago or more, or to come, is a date.
+    """
     passed = now - then
     if -MINUTE_S < passed < MINUTE_S:
         return "just now"
@@ -105,20 +108,20 @@ def age(then: float, now: float) -> str:
 
 
 def _day(seconds: float) -> int:
-    """The number of the local day."""
+    """Return the number of the local day."""
     local = time.localtime(seconds)
     return int((seconds + local.tm_gmtoff) // DAY_S)
 
 
 def cost(session: Session) -> str:
-    """`$0.32`, `≥$0.32` if the cost of some turns is unknown, and nothing if all are."""
+    """Write the cost: `$0.32`, `≥$0.32` if the cost of some turns is unknown, and nothing if all are."""
     if session.cost_usd is None:
         return ""
     return f"{'≥' if session.turns_with_cost < session.turns else ''}${session.cost_usd:.2f}"
 
 
 def plain_line(listed: Listed, state: SessionState) -> str:
-    """Everything in one line, which a script can search."""
+    """Write everything in one line, which a script can search."""
     session = listed.session
     parts = [
         session.name,
@@ -137,7 +140,7 @@ def plain_line(listed: Listed, state: SessionState) -> str:
 def table(
     rows: Sequence[tuple[Listed, SessionState]], current: Collection[int], width: int, now: float
 ) -> Iterator[str]:
-    """The conversations as a table of at most `width` columns; the one whose id is in `current` has a mark.
+    """Tabulate the conversations in at most `width` columns, with a mark at those whose id is in `current`.
 
     Where little room remains for titles, each conversation takes several lines.
     """
@@ -160,7 +163,7 @@ def table(
 
 
 def called(session: Session) -> str:
-    """In which turn an agent began the session; empty for one that a person began."""
+    """Say in which turn an agent began the session; empty if a person began it."""
     by = session.caller
     return f"begun in turn {by.turn} of {by.session} by {by.member}" if by else ""
 
@@ -172,14 +175,14 @@ def _title(listed: Listed) -> str:
 
 
 def _facts(listed: Listed, state: SessionState, now: float) -> list[str]:
-    """Age, state, messages and cost."""
+    """Return age, state, messages and cost."""
     runs = state.name == "running"
     when = "running" if runs else age(listed.session.used_at, now)
     return [when, state.words if runs else str(state), plural(listed.session.messages, "message"), cost(listed.session)]
 
 
 def _columns(facts: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The facts, column by column, aligned."""
+    """Align the facts, column by column."""
     ages, states, counts, costs = ([row[at] for row in facts] for at in range(4))
     digits, wide = max(count.index(" ") for count in counts), max(map(len, costs))
     counts = [" " * (digits - count.index(" ")) + count for count in counts]
@@ -188,7 +191,7 @@ def _columns(facts: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _wrapped(parts: Iterable[str], width: int) -> Iterator[str]:
-    """The parts in lines of at most `width` columns."""
+    """Wrap the parts into lines of at most `width` columns."""
     from rich.cells import cell_len
 
     line = ""
@@ -201,7 +204,7 @@ def _wrapped(parts: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _column(cells: Sequence[str], longest: int | None = None) -> list[str]:
-    """The cells, all as wide as the widest of them, and cut to `longest` columns."""
+    """Pad the cells to the width of the widest, and cut them to `longest` columns."""
     from rich.cells import cell_len, set_cell_size
 
     shown = [printable(cell) for cell in cells]
@@ -211,7 +214,7 @@ def _column(cells: Sequence[str], longest: int | None = None) -> list[str]:
 
 
 def fitted(text: str, width: int) -> str:
-    """The text, cut with `…` if it has more than `width` columns."""
+    """Cut the text with `…` if it has more than `width` columns."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"

@@ -24,7 +24,7 @@ def write_block(head: str, text: str, whole: str = "") -> None:
 
 
 def as_shown(text: str, whole: str) -> str:
-    """The text, made visible. A terminal gets the beginning of a long one and its size.
+    """Make the text visible. A terminal gets the beginning of a long one and its size.
 
     `whole` is the command that prints all of it.
     """
@@ -34,11 +34,11 @@ def as_shown(text: str, whole: str) -> str:
 
 
 def as_stored(text: str) -> str:
-    """All of a text: unchanged, except at a terminal, which it could deceive."""
+    """Return all of a text: unchanged, but visible at a terminal, which it could deceive."""
     return f"{visible(text)}\n" if sys.stdout.isatty() else text
 
 
 def in_margin(text: str) -> str:
-    """The lines of a text, each indented by `MARGIN`."""
+    """Indent each line of a text by `MARGIN`."""
     lines = _LINE_END.split(text)
     return "".join(f"{MARGIN}{line}\n" for line in (lines if lines[-1] else lines[:-1])) or "\n"

@@ -18,13 +18,13 @@ _COLORS = {"+": _GREEN, "-": _RED, "@": _CYAN}
 
 
 def counted(path: str, added: int | None, removed: int | None, *more: str) -> str:
-    """`path  +3 −1  new`; without numbers for what is no text."""
+    """Write the line of a file: `path  +3 −1  new`; without numbers if it is not text."""
     lines = "" if added is None else f"+{added} −{removed}"
     return "  ".join(filter(None, (path, lines, *more)))
 
 
 def stat_lines(files: Iterable[FileChange]) -> Iterator[str]:
-    """One line a file, and one for all."""
+    """Write a line for each file, and a line for all."""
     number, added, removed = 0, 0, 0
     for file in files:
         number, added, removed = number + 1, added + (file.added or 0), removed + (file.removed or 0)
@@ -33,7 +33,10 @@ def stat_lines(files: Iterable[FileChange]) -> Iterator[str]:
 
 
 def write_patch(pieces: Iterable[bytes]) -> None:
-    """All of a patch, byte for byte. At a terminal, which it could deceive: visible, coloured, with short hashes."""
+    """Write a whole patch, byte for byte.
+
+    At a terminal, which it could deceive, it is visible and coloured, with short hashes.
+    """
     sys.stdout.flush()
     if sys.stdout.isatty():
         colours = not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
@@ -49,7 +52,7 @@ def write_patch(pieces: Iterable[bytes]) -> None:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[list[str]]:
-    """The lines of a patch made visible, as many at a time as the pieces complete."""
+    """Make the lines of a patch visible, in lists of the lines that each piece completes."""
     held: list[bytes] = []  # of a line that is not complete
     for piece in pieces:
         whole, end, rest = piece.rpartition(b"\n")
@@ -66,7 +69,7 @@ def _visible(lines: bytes) -> list[str]:
 
 
 def _shown(lines: Iterable[str], *, head: bool, colours: bool) -> tuple[list[str], bool]:
-    """The lines in colours and with short hashes. `head` says whether the next line stands before a file's changes."""
+    """Colour the lines and shorten hashes. `head` says whether the next line stands before a file's changes."""
     shown: list[str] = []
     for line in lines:
         if not line:

@@ -142,7 +142,7 @@ class PlainOutput:
 
 
 def _turn_and_part(turn: Turn, route: Route | None) -> str:
-    """`turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
+    """Name the turn, `turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
     part = part_in_short(route.part) if route and route.part else None
     return ", ".join(filter(None, (f"turn {turn.number}", part)))
 

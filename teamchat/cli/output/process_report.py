@@ -26,7 +26,7 @@ from teamchat.runners.untrusted.json import listed
 
 
 def described(process: Process) -> str:
-    """What the members do, in one line: `max and sarah answer in 2 rounds, and max sums up`."""
+    """Say in one line what the members do: `max and sarah answer in 2 rounds, and max sums up`."""
     at_once = f", {process.jobs} at a time" if process.jobs else ""
     does = _works_until(process) if process.kind is Kind.UNTIL else _does(process)
     return f"{does}{at_once}"
@@ -57,7 +57,7 @@ def _does(process: Process) -> str:
 
 
 def _works_until(process: Process) -> str:
-    """`sarah works until tests is green and carol agrees, in at most 3 rounds`."""
+    """Say how `until` works: `sarah works until tests is green and carol agrees, in at most 3 rounds`."""
     names, reviewers = [check.name for check in process.checks], process.review
     green = f"{listed(*names)} {'is' if len(names) == 1 else 'are'} green" if names else ""
     agree = f"{listed(*reviewers)} {'agrees' if len(reviewers) == 1 else 'agree'}" if reviewers else ""
@@ -66,7 +66,7 @@ def _works_until(process: Process) -> str:
 
 
 def lines_of(report: Struct) -> list[str]:
-    """The result in lines, whatever the kind of process."""
+    """Write the result in lines, whatever the kind of process."""
     if lines := report_lines(report):
         return lines
     result = result_of(report)
@@ -74,7 +74,7 @@ def lines_of(report: Struct) -> list[str]:
 
 
 def report_lines(report: Struct) -> list[str]:
-    """The result and what led to it, a line each, as a program gets them; empty if the replies say all of it."""
+    """Write the result and its reasons, a line each, as a program gets them; empty if the replies say all of it."""
     match report:
         case VoteReport():
             return list(_vote(report))
@@ -91,7 +91,7 @@ def report_lines(report: Struct) -> list[str]:
 
 
 def _vote(report: VoteReport) -> Iterator[str]:
-    """`yes wins: yes 2, no 1`, then each vote with its reason."""
+    """Write the result, `yes wins: yes 2, no 1`, then each vote with its reason."""
     tally = ", ".join(f"{option} {votes}" for option, votes in report.tally.items())
     yield f"{vote_title(report)} ({tally})"
     yield from (f"  {line}" for line in (*map(vote_line, report.votes), *not_voted(report)))

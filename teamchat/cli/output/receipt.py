@@ -71,7 +71,10 @@ def receipt_fields(
 def receipt_lines(
     turn: Turn, events: Iterable[StoredEvent], place: Callable[[str], str], *, left: str | None
 ) -> Iterator[str]:
-    """`place` adds team and session to a command. `left` says what became of a turn that no process runs any more."""
+    """Write the receipt of a turn, for a person.
+
+    `place` adds team and session to a command. `left` says what became of a turn that no process runs any more.
+    """
     undone = ", undone" if turn.undone is not None else ""
     yield f"turn {turn.number} · {turn.who} ({turn.agent}) · {left or turn.status}{undone}"
     if left:
@@ -96,7 +99,7 @@ def receipt_lines(
 
 
 def partial_head(turn: Turn) -> str:
-    """The heading of a turn's unfinished text."""
+    """Write the heading of a turn's unfinished text."""
     if turn.status == "running":
         return "  its text so far:"
     whole = turn.status == "done"  # of a turn that looked for lessons
@@ -133,7 +136,7 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
 
 
 def as_it_ran(turn: Turn) -> Setup:
-    """What the turn was given; of one on a host with the command, the environment and the folder that it had there."""
+    """Return what the turn was given; on a host with the command, the environment and the folder that it had there."""
     ran = turn.outcome.ran if turn.outcome else None
     if ran is None or not ran.executor:
         return turn.setup
@@ -142,7 +145,7 @@ def as_it_ran(turn: Turn) -> Setup:
 
 
 def host_in_words(turn: Turn, host: str) -> str:
-    """`gpu1 (teamchat 0.1.0)`: the host, and what is known of the turn there."""
+    """Name the host, with what is known of the turn there: `gpu1 (teamchat 0.1.0)`."""
     ran = turn.outcome.ran if turn.outcome else None
     if turn.outcome and (ran is None or not ran.executor):
         return f"{host}, where it never began"
@@ -150,7 +153,7 @@ def host_in_words(turn: Turn, host: str) -> str:
 
 
 def memory_in_words(setup: Setup) -> str:
-    """Whether the turn continued the CLI's own session, and what that saved; else why it began a fresh one."""
+    """Say whether the turn continued the CLI's session, and what that saved; else why it began a fresh one."""
     if setup.adopted:
         return f"{setup.memory}, continues a copy of {setup.adopted}, which a person began"
     if setup.resumes is None:
@@ -180,14 +183,14 @@ WHY = {
 
 
 def block_lines(setup: Setup) -> Iterator[str]:
-    """The parts of the prompt, each with its size and reason."""
+    """List the parts of the prompt, each with its size and reason."""
     for block in setup.blocks:
         why = plural(block.messages, "message") if block.name == "history" else WHY[block.name]
         yield f"{part_name(block.name):<11} {block.bytes:>9,} bytes {approx_tokens(block.bytes):>8,} tokens  {why}"
 
 
 def cut_lines(cut: Trimmed) -> Iterator[str]:
-    """The parts that were left out or cut, each with the reason."""
+    """List the parts that were left out or cut, each with the reason."""
     if cut.layers:
         yield f"without {', '.join(map(part_name, cut.layers))} (the budget)"
     if cut.history_messages:
@@ -199,12 +202,12 @@ def cut_lines(cut: Trimmed) -> Iterator[str]:
 
 
 def short(word: str) -> str:
-    """A word of a command line. A long one (the system text) is shortened to its beginning."""
+    """Shorten a long word of a command line (the system text) to its beginning."""
     return word if len(word) <= LONGEST_WORD and "\n" not in word else f"{word.splitlines()[0][:40]}…"
 
 
 def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
-    """The parts of the prompt besides the messages, and what was left out or removed."""
+    """List the parts of the prompt besides the messages, and what was left out or removed."""
     shown = {"images": setup.images} if setup.images else {}
     for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)
@@ -262,7 +265,7 @@ def _outcome(turn: Turn, outcome: Outcome, place: Callable[[str], str]) -> Itera
 
 
 def file_lines(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    """The files that a turn changed, and how teamchat knows."""
+    """List the files that a turn changed, and say how teamchat knows."""
     changes, seen = outcome.known_changes, set(outcome.files)
     if changes:
         for change in changes.files:
@@ -290,7 +293,7 @@ def _change(change: FileChange, *, reported: bool) -> str:
 
 
 def _servers(turn: Turn) -> Collection[str]:
-    """The MCP servers that the user has set up for the turn's CLI; empty for a program that is no known CLI.
+    """List the MCP servers that the user has set up for the turn's CLI; empty for an unknown program.
 
     Those of a host are not known here.
     """
@@ -301,7 +304,7 @@ def _servers(turn: Turn) -> Collection[str]:
 
 
 def _tools(turn: Turn, outcome: Outcome) -> str:
-    """`3 used, 1 failed, 0 denied`. Without failures, `failed` is left out."""
+    """Count the tool calls: `3 used, 1 failed, 0 denied`. Without failures, `failed` is left out."""
     used = f"{outcome.tools} used" if turn.type.reports_tools else "used unknown"
     failed = f", {outcome.failed_tools} failed" if outcome.failed_tools else ""
     denied = "denied unknown" if outcome.denied is None else f"{len(outcome.denied)} denied"
@@ -326,7 +329,7 @@ _OTHERWISE = "access or allow"
 
 
 def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = (), *, allow: bool = True) -> str:
-    """The keys, each as the team file spells it. `allow` is False where the CLI takes no such key.
+    """Name the keys, each as the team file spells it. `allow` is False where the CLI takes no such key.
 
     `note` is the receipt's text on what the member had. `servers` are the MCP servers that the user has set up: a
     tool's name does not show where its server's name ends. A key that the member already has is not proposed,
@@ -359,6 +362,6 @@ def _key_of_server(tool: str, there: set[str], servers: Collection[str]) -> str:
 
 
 def _beginnings(server: str) -> tuple[str, str]:
-    """The tool names of Claude and Gemini that a key allows."""
+    """Return the beginnings of the tool names of Claude and Gemini that a key allows."""
     name = _ODD.sub("_", server)
     return f"mcp__{name}__", f"mcp_{name}_"

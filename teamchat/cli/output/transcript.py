@@ -104,26 +104,26 @@ def _without_times(report: UntilReport) -> UntilReport:
 
 
 def _of_disk(event: ConversationEvent) -> bool:
-    """True if the event tells of files on the disk, of which a replay has none."""
+    """Whether the event tells of files on the disk, of which a replay has none."""
     return isinstance(event, GroupCompared | RecordingFiles) or (isinstance(event, Warned) and event.of_disk)
 
 
 def _passing(spoke: AgentSpoke) -> bool:
-    """True if the line only reports time, or is repeated in full later."""
+    """Whether the line only reports time, or is repeated in full later."""
     return isinstance(spoke.event, SHOWN_ONLY) or (
         isinstance(spoke.event, Note) and spoke.event.text.startswith((SILENT, NOTHING_YET))
     )
 
 
 def _printed_by(show: Callable[[], None]) -> str:
-    """What `show` prints."""
+    """Return what `show` prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.redirect_stderr(printed):
         show()
     return printed.getvalue()
 
 
 def _in_order(parts: list[_Part]) -> list[_Part]:
-    """The parts. Those of routes that run at the same time are grouped by route, in the order in which these began."""
+    """Sort the parts: those of routes that run at the same time by route, in the order in which these began."""
     result: list[_Part] = []
     for of_route, together in groupby(parts, lambda part: part.route is not None):
         several = list(together)

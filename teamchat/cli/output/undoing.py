@@ -23,10 +23,10 @@ LONGEST = 60  # characters of a message
 def undo_lines(
     proposal: UndoProposal, place: Callable[[str], str], *, force: bool, again: str | None = None
 ) -> Iterator[str]:
-    """What is undone, what stays, and what is on hold then.
+    """Say what is undone, what stays, and what is on hold then.
 
     `place` adds team and session to a command. `again` is for a retry: the name of the member that runs the undone
-    turn, empty for the same one.
+    turn, empty for the member that ran it.
     """
     plan = proposal.plan
     if plan.why_together:
@@ -53,7 +53,7 @@ def undo_lines(
 
 
 def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterator[str]:
-    """What stays in the user's files, as it was merged since, and the command that removes or shows it."""
+    """Say what stays in the user's files since it was merged, and which command removes or shows it."""
     for merge in proposal.merged:
         yield f"stays in your files, merged from {merge.member}'s worktree: {printable(', '.join(merge.paths))}"
         if merge.last:
@@ -64,7 +64,7 @@ def merged_lines(proposal: UndoProposal, place: Callable[[str], str]) -> Iterato
 
 
 def on_hold(plan: UndoPlan) -> list[Route]:
-    """The calls that are on hold after the undo."""
+    """List the calls that are on hold after the undo."""
     return [route for route in plan.queue if route.status is RouteStatus.HELD]
 
 
@@ -100,7 +100,7 @@ def _file_lines(files: FilesPlan, does: str, *, force: bool) -> Iterator[str]:
 
 
 def kept_lines(kept: Sequence[KeptFile]) -> Iterator[str]:
-    """Where something is now that no checkpoint has, and the command that brings it back."""
+    """Say where something is now that no checkpoint has, and which command brings it back."""
     for file in kept:
         path, place = printable(readable(file.path)), printable(readable(str(file.place)))
         yield f"kept: {path}, which no checkpoint has as it was, is at {place}"
@@ -113,7 +113,7 @@ def kept_fields(kept: Sequence[KeptFile]) -> list[dict[str, str]]:
 
 
 def undone(proposal: UndoProposal, *, force: bool) -> str:
-    """What was done: `turn 2 is undone: 2 messages, 1 file; teamchat redo restores it`."""
+    """Say what was done: `turn 2 is undone: 2 messages, 1 file; teamchat redo restores it`."""
     plan, parts = proposal.plan, []
     if proposal.scope != "files" and plan.messages:
         parts.append(plural(len(plan.messages), "message"))

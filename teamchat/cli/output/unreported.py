@@ -7,7 +7,7 @@ from teamchat.core.receipt import Outcome
 
 
 class Unreported:
-    """What the members' CLIs do not report, for the end of a run: once a conversation is enough.
+    """What the members' CLIs do not report, for the end of a run. A conversation is told once.
 
     `told`: a run before has said it.
     """
@@ -17,7 +17,7 @@ class Unreported:
         self._members: dict[tuple[str, ...], dict[str, int]] = {}  # by what they lack, each with its first turn
 
     def learn(self, member: str, number: int, outcome: Outcome) -> None:
-        """Take what the turn of that number lacks, if it succeeded."""
+        """Note what the turn with that number lacks, if it succeeded."""
         if self._told or outcome.failure:
             return
         lacks = [] if tokens(outcome.usage) else ["tokens"]
@@ -27,7 +27,7 @@ class Unreported:
             members[member] = min(number, members.get(member, number))
 
     def lines(self) -> list[str]:
-        """`not reported by planner, builder: tokens, denied actions`, in the order of their turns."""
+        """Write `not reported by planner, builder: tokens, denied actions`, in the order of their turns."""
         reported, self._told = self._told, self._told or any(self._members)
         known = {} if reported else self._members
         return [

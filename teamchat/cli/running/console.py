@@ -99,9 +99,9 @@ class Console:
                 self.output.close()
 
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
-        """The exit code of a run whose output was lost. Notes say what is waiting, and which command prints the rest.
+        """Return the exit code of a run whose output was lost. Notes say what waits, and which command prints the rest.
 
-        It prints no note if nobody asked for the output (as behind `head`), or if nobody reads stderr any more.
+        There is no note if nobody wanted the rest (as behind `head`), or if nobody reads stderr any more.
         """
         if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
             for line in (*closing_lines(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
@@ -152,7 +152,7 @@ class Console:
         self._show(lambda: self.output(Warned(text)))
 
     def _show(self, show: Callable[[], None]) -> None:
-        """A closed pipe or terminal ends the turn silently, a full disk with a note. The store keeps everything."""
+        """Show. A closed pipe or terminal ends the turn silently, a full disk with a note. The store loses nothing."""
         if self.deaf:
             return
         self.showing_since = time.monotonic()

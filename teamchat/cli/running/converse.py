@@ -64,11 +64,11 @@ def converse(
 ) -> ExitCode:
     """Let `work` run the conversation under the session's lock, and record it if requested. Returns the exit code.
 
-    While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen`
-    receives everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are
-    as for `Run`. `at_end` may change what is shown of how it ended. The words of `verdict` are those that a run which
-    is done may give; which one it is decides the exit code. What tells a person that the run has ended comes after
-    the lock: the command of `--notify` may use the conversation.
+    While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen` receives
+    everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are as for `Run`.
+    `at_end` may change what is shown of how it ended. A finished run may give one of the words of `verdict`, which
+    decides the exit code. What tells a person that the run has ended comes after the lock: the command of `--notify`
+    may use the conversation.
     """
     began, machine = time.monotonic(), live(team)
     if record:
@@ -133,7 +133,7 @@ def _console(
     listen: Listen | None,
     at_end: AtEnd | None,
 ) -> Console:
-    """The console of a run. With a `keyboard` it is one in chat, where Ctrl-C is a key."""
+    """Make the console of a run. With a `keyboard` it is one in chat, where Ctrl-C is a key."""
 
     def place(hint: str) -> str:
         return placed(hint, shlex.split(team.typed + session_typed(db, session)))
@@ -144,7 +144,7 @@ def _console(
     console = Console(keyboard.output(team, told=lacks), listen, at_end=at_end)
 
     def hint(commands: str) -> str:
-        """The commands for the prompt of chat, or for the shell if chat ends with the run."""
+        """Word the commands for the prompt of chat, or for the shell if chat ends with the run."""
         return place(commands) if keyboard.leaving or console.stopped_by else keyboard.hint(commands)
 
     console.place = hint
@@ -155,7 +155,7 @@ def _console(
 
 @contextlib.contextmanager
 def held_run(team: Team, db: Database, session: Session) -> Iterator[Run]:
-    """The run of a command that begins no turn, recovered, with the session's lock. Warnings become notes.
+    """Hold the session's lock for a command that begins no turn, and recover its run. Warnings become notes.
 
     Raises `SessionBusy` while another process runs the session.
     """
@@ -171,7 +171,7 @@ def held_run(team: Team, db: Database, session: Session) -> Iterator[Run]:
 
 
 def live(team: Team) -> Machine:
-    """The real machine. Each turn checks the team's trust and the members' folders again."""
+    """Make the real machine. Each turn checks the team's trust and the members' folders again."""
     return TrustedMachine(team, trust_store())
 
 
@@ -205,7 +205,7 @@ def _complete_restores(state: Path) -> None:
 
 
 def need_descriptors() -> None:
-    """Raises `OSError` if no turn could start. asyncio would print tracebacks of its own."""
+    """Raise `OSError` if no turn could start. asyncio would print tracebacks of its own."""
     with contextlib.ExitStack() as spare:
         for _ in range(DESCRIPTORS):
             spare.callback(os.close, os.dup(2))

@@ -40,7 +40,7 @@ from teamchat.runners.child.supervisor import Stopper
 def explain(request: Request) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment.
 
-    Of a process that the message begins it prints what it does, and the same of all turns of its first step.
+    For a process that the message begins it prints what it does, and this of all turns of its first step.
     """
     team, place, process = request.team, request.place, request.message.process
     explanation: list[str | bytes] = []  # printed afterwards: a pager must not keep the store locked
@@ -69,7 +69,7 @@ def explain(request: Request) -> int:
 
 
 def check_lines(team: Team, process: Process) -> Iterator[str]:
-    """`check tests: pytest -q, in /home/kai/notes`: what teamchat would run between the turns of the process."""
+    """Say what teamchat would run between the turns of the process: `check tests: pytest -q, in /home/kai/notes`."""
     for required in process.checks:
         check = team.checks.get(required.name)
         if required.command or check is None:
@@ -116,7 +116,7 @@ def _explain(
 
 
 def speaking_order(queue: list[Route]) -> list[str]:
-    """The members of the queue in order. The members of a group are joined by a plus."""
+    """List the members of the queue in order. The members of a group are joined by a plus."""
     groups: dict[object, list[Route]] = {}
     for route in queue:
         groups.setdefault(group_of(route), []).append(route)
@@ -127,7 +127,7 @@ def speaking_order(queue: list[Route]) -> list[str]:
 
 
 def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
-    """What the message drops from the queue, what the queue has no room for, and the guard that pauses the run."""
+    """Say what the message drops from the queue, what the queue has no room for, and which guard pauses the run."""
     for action in actions:
         match action:
             case Dropped(route=route):
@@ -139,7 +139,7 @@ def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
 
 
 def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
-    """What is left of each guard's limit."""
+    """Say what is left of each guard's limit."""
     limits, state = team.limits, coordinator.state
     yield f"guards: {state.rules.max_turns} turns and {limits.minutes:g} minutes for this message"
     if state.rules.only:
@@ -152,7 +152,7 @@ def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
 
 
 def _compaction(coordinator: ConversationCoordinator, route: Route) -> Iterator[str]:
-    """A note if the conversation is long enough to be summarised first."""
+    """Note if the conversation is long enough to be summarised first."""
     if member := coordinator.summariser.due(route.as_of):
         said = coordinator.summariser.pending(route.as_of)
         size = approx_tokens(sum(coordinator.manager.quoted_bytes(message.text) for message in said))
@@ -193,7 +193,7 @@ def _turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Ite
 
 
 def source_lines(told: LayerText) -> Iterator[str]:
-    """The parts of a layer with their size and reason, and what was left out."""
+    """List the parts of a layer with their size and reason, and what was left out."""
     for part in told.excerpts:
         yield f"{part.name}  {approx_tokens(part.bytes):,} tokens  {part.why}"
     if told.note:
@@ -201,7 +201,7 @@ def source_lines(told: LayerText) -> Iterator[str]:
 
 
 def marker_lines(text: str) -> list[str]:
-    """Every marker with its position, and whether it counts or why not."""
+    """List every marker with its position, and whether it counts or why not."""
     return [
         f"{marker.raw.splitlines()[0]} at {marker.start}: "
         + ("counts" if marker.why_not is None else f"text, it is {marker.why_not}")

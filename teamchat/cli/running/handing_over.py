@@ -48,7 +48,7 @@ class HandedOver(Struct, frozen=True):
     follower: Follower
 
     def sent(self) -> str | None:
-        """The id of the message, once it is sent."""
+        """Return the id of the message, once it is sent."""
         return sent_as(self.db, self.unsent.id)
 
     def wait(self, asked: Sequence[signal.Signals]) -> ExitCode | None:
@@ -62,7 +62,7 @@ class HandedOver(Struct, frozen=True):
         return TERMINATED_BY.get(asked[0], ExitCode.INTERRUPTED)
 
     def _is_taken(self) -> bool:
-        """True while a process takes what is handed over."""
+        """Whether a process takes what is handed over."""
         holder = holder_of(lock_file(self.team.root, self.session.id))
         return holder is not None and holder[0] == taker_of(self.db, self.session.id)
 

@@ -1,7 +1,7 @@
 """The hooks of a team: commands that get a line of `--json` when something has happened.
 
-They run one after the other, each under a guardian, while turns go on, but those that name a file which a member at
-work may write. No turn waits for one, and nothing that a hook does or fails to do changes the run.
+They run one after the other, each under a guardian, while turns go on. A hook that names a file waits while a member at
+work may write it. No turn waits for a hook, and nothing that a hook does or fails to do changes the run.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Hooks:
                 self._add(str(name), line)
 
     def end(self, conclusion: Conclusion) -> None:
-        """The same for how the run has ended."""
+        """Have the hooks for the end of the run run once those before them have ended."""
         by_guard = conclusion.paused not in (None, PauseKind.INTERRUPTED)
         for name, happened in (("asked", conclusion.waiting_for is not None), ("paused", by_guard)):
             if happened and name in self._team.hooks:
@@ -95,7 +95,7 @@ class Hooks:
     async def close(self) -> None:
         """Wait for the hooks that are left, but not for ever, nor if a person asks for the end again.
 
-        What has not run to its end then is ended, and told.
+        A hook that is still running then is ended, and told.
         """
         self._at_work.clear()
         self._fewer.set()
@@ -137,7 +137,7 @@ class Hooks:
             await self._fewer.wait()
 
     async def _one(self, command: tuple[str, ...], name: str, line: bytes) -> str | None:
-        """Run one hook to its end. Why it failed; None if it has not."""
+        """Run one hook to its end. Returns why it failed; None if it has not."""
         program = find_program(command[0], os.environ)
         if isinstance(program, Unusable):
             return f"was not run: its program {printable(command[0])!r} {program.why}"

@@ -16,7 +16,7 @@ class Keyboard(Protocol):
     """A person types at it while members work. Their messages are sent between turns."""
 
     def output(self, team: Team, *, told: bool) -> Output:
-        """What shows a run above the prompt; `told` is as for `choose_output`."""
+        """Make what shows a run above the prompt; `told` is as for `choose_output`."""
         ...
 
     @property
@@ -30,7 +30,7 @@ class Keyboard(Protocol):
         ...
 
     def hint(self, commands: str) -> str:
-        """Commands of the command line as a person types them here."""
+        """Write commands of the command line as a person types them here."""
         ...
 
     def while_working(self, stopper: Stopper) -> AbstractContextManager[None]:

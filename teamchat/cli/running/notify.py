@@ -27,7 +27,7 @@ OSC_777 = ("rxvt-unicode", "foot", "ghostty")  # how TERM begins
 
 
 def tell(conclusion: Conclusion, session: str, seconds: float, command: str | None) -> None:
-    """Tell that a run of so many seconds has ended, and run the `command` with its result.
+    """Tell that a run has ended after that many seconds, and run the `command` with its result.
 
     A person who stopped the run by Ctrl-C is there, and gets neither bell nor notification.
     """
@@ -38,7 +38,7 @@ def tell(conclusion: Conclusion, session: str, seconds: float, command: str | No
 
 
 def alert(conclusion: Conclusion, env: Mapping[str, str]) -> str:
-    """The bell, and the notification in the sequence that the terminal of this environment knows."""
+    """Return the bell, and the notification in the sequence that the terminal of this environment knows."""
     said = printable(next(iter(closing_lines(conclusion)), "done"))[:LONGEST]
     if env.get("TMUX") or env.get("STY"):
         return BELL

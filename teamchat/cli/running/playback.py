@@ -93,7 +93,7 @@ class Played(Struct):
 
 @contextmanager
 def open_stage(cassette: Cassette, plays: Plays, show: ShownOptions | None, team: Team | None) -> Iterator[Stage]:
-    """A temporary place to replay in. `plays` makes the player of a run. With `show` None nothing is shown."""
+    """Open a temporary place to replay in. `plays` makes the player of a run. With `show` None nothing is shown."""
     raise_again()
     with tempfile.TemporaryDirectory(prefix="teamchat-replay-") as folder:
         root = Path(folder)
@@ -180,7 +180,7 @@ class Stage(Struct, frozen=True):
         return output if self.show.as_json else _WithoutReceipts(output, folders)
 
     def _cooldowns(self, run: RecordedRun, player: Player) -> Cooldowns:
-        """The cooldowns at the time of recording, by the recording's clock."""
+        """Restore the cooldowns at the time of recording, by the recording's clock."""
         file = self.folder / "cooldowns.json"
         file.unlink(missing_ok=True)
         cooldowns = Cooldowns(file, lambda: player.clock)
@@ -190,7 +190,7 @@ class Stage(Struct, frozen=True):
 
 
 def _on_screen(line: str) -> str:
-    """The line, broken at words for a terminal."""
+    """Break the line at words for a terminal."""
     if not sys.stdout.isatty():
         return line
     from teamchat.cli.output.terminal.wrap import wrapped
@@ -199,7 +199,7 @@ def _on_screen(line: str) -> str:
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:
-    """How a run differs from the recorded one: in what it stored or, if that is equal, in what it printed."""
+    """Say how a run differs from the recorded one: in what it stored or, if that is equal, in what it printed."""
     then = end.model_dump(mode="json", exclude_unset=True)
     if then["code"] != run.code:
         yield f"exit code: {run.code} instead of {then['code']}"
@@ -215,7 +215,7 @@ def _problems(end: EndLine, run: Played) -> Iterator[str]:
 
 
 def typed_command(line: HumanLine | ResumeLine) -> list[str]:
-    """The command that the person typed."""
+    """Return the command that the person typed."""
     only = ["--only"] if line.only else []
     window = ["--window", str(line.window)] if line.window is not None else []
     bounds = [*only, *(["--turns", str(line.turns)] if line.turns else []), *window]
@@ -230,7 +230,7 @@ def typed_command(line: HumanLine | ResumeLine) -> list[str]:
 
 
 def _typed_process(line: ProcessLine) -> list[str]:
-    """The process as a person may have typed it."""
+    """Return the process as a person may have typed it."""
     settings = {**dict(line), "workers": line.members, "rounds": line.rounds if line.rounds > 1 or line.do else None}
     given = {setting: settings[setting] for setting in TAKES[line.kind] if setting != "check" and settings[setting]}
     words = [(setting, ",".join(value) if isinstance(value, tuple) else str(value)) for setting, value in given.items()]

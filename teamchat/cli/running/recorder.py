@@ -46,7 +46,7 @@ LABEL = "TEAMCHAT_CASSETTE_LABEL"  # set if no real model gave the recorded repl
 def recorded(
     file: Path, given: Input, bounds: Bounds, team: Team, db: Database, session: Session, work: Work, machine: Machine
 ) -> tuple[Work, Machine, RunTranscript]:
-    """The `Record` of that file, which begins with the input."""
+    """Make the `Record` of that file, which begins with the input."""
     key = fence_key(db, session.id)
     writer = CassetteWriter(file, team, os.environ, os.environ.get(LABEL), fence_key=key)
     transcript = RunTranscript()

@@ -49,19 +49,18 @@ from teamchat.core.turn.run_events import Conclusion
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A person's message to a team, as it was read, and where it goes.
-
-    A message that may be `cut` does not have to fit into a prompt as a whole. With `expand` its `@paths` count as
-    typed, also those of piped text. With `anyway` it is sent even if it looks like a call and calls nobody.
-    """
+    """A person's message to a team, as it was read, and where it goes."""
 
     team: Team
     message: Message
     place: NewPlace
     bounds: Bounds
     cut: bool = False
+    """Whether the message may be cut, instead of having to fit into a prompt as a whole."""
     expand: bool = False
+    """Whether its `@paths` count as typed, also those of piped text."""
     anyway: bool = False
+    """Whether it is sent even if it looks like a call and calls nobody."""
 
     @property
     def sent(self) -> Message:
@@ -87,8 +86,8 @@ def send_message(
 ) -> ExitCode:
     """Store the message and follow the conversation. The keywords are as for `run_input`; `notes` are told before.
 
-    While another process runs the session, that sends a message that needs no `own_run`. At a terminal the command
-    does not wait for the replies then, unless it is to `follow` them.
+    While another process runs the session, that process sends a message that needs no `own_run`. At a terminal the
+    command does not wait for the replies then, unless it is to `follow` them.
     """
     team, place, sent = request.team, request.place, request.sent
     with open_store(team.root) as db, saying_what_to_type(request.message):
@@ -206,7 +205,7 @@ class Asked(Struct):
 
 
 def you_at_terminal(team: Team, speaker: str | None, show: ShownOptions) -> str | None:
-    """The person who can be asked here; None in a script, a pipe, an agent's turn and chat, which asks by itself."""
+    """Return the person who can be asked here; None in a script, a pipe, an agent's turn, and chat, which asks."""
     if not show.talks or KEYBOARD.get() or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     nobody_named = speaker is None and len(team.humans) > 1  # the end of the run says who is asked
@@ -214,7 +213,7 @@ def you_at_terminal(team: Team, speaker: str | None, show: ShownOptions) -> str 
 
 
 def _answer(team: Team, db: Database, session: Session, you: str) -> Message | None:
-    """What the person types; None if they leave the question open. Only a paste has several lines."""
+    """Read what the person types; None if they leave the question open. Only a paste has several lines."""
     state = fitted(load_state(db, session.id, rules_of(team)))
     question = state.answered_by(you)
     if question is None:  # answered elsewhere meanwhile
@@ -235,7 +234,7 @@ def _answer(team: Team, db: Database, session: Session, you: str) -> Message | N
 
 
 def _typed(prompt: str) -> str:
-    """A line that was typed. A pasted text keeps its lines where the system's line editor can tell."""
+    """Read a typed line. A pasted text keeps its lines where the system's line editor can tell."""
     with contextlib.suppress(ImportError):
         import readline
 

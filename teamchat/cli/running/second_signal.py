@@ -25,7 +25,7 @@ BUSY = "still busy; Ctrl-C now ends teamchat at once"
 
 @contextlib.contextmanager
 def ends_at_second(codes: Mapping[int, int], before_exit: Callable[[], None] | None = None) -> Iterator[None]:
-    """After a second signal, exit with the first one's code of `codes` if the running loop does not answer.
+    """Exit after a second signal, with the first one's code of `codes`, if the running loop does not answer.
 
     If the loop is still busy after the first signal, a line on stderr says so. A loop that answers ends by itself:
     it waits for an agent that is being killed. The exit is a hard one: the store keeps what was committed, and
@@ -84,7 +84,7 @@ def _readable(pipe: RawIOBase) -> bool:
 
 
 class _Asked:
-    """A request to the loop for an answer, sent `at` that time after so many seconds of work."""
+    """A request to the loop for an answer: `at` which time it was sent, and how many seconds of work before."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.at, self.worked = time.monotonic(), time.process_time()

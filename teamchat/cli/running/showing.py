@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def choose_output(team: Team, session: str, show: ShownOptions, *, receipts: bool = True, told: bool = False) -> Output:
-    """JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
+    """Choose JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
     Without `receipts` a terminal names no command that shows a turn's receipt. `told`: a run before has said
     what is not reported.
@@ -45,21 +45,21 @@ def choose_output(team: Team, session: str, show: ShownOptions, *, receipts: boo
 
 
 def terminal_width() -> int:
-    """The columns of the terminal that is stdout."""
+    """Return the columns of the terminal that is stdout."""
     from teamchat.cli.output.terminal.surface import TerminalSurface
 
     return TerminalSurface(standard_output(), moves=False).width
 
 
 def wrap_width() -> int | None:
-    """The width for which lines are broken into rows; None for a pipe and a dumb terminal."""
+    """Return the width for which lines are broken into rows; None for a pipe and a dumb terminal."""
     from teamchat.cli.output.terminal.look import look_of
 
     return terminal_width() if sys.stdout.isatty() and look_of(os.environ).styles else None
 
 
 def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
-    """What a person sees at the terminal that is stdout."""
+    """Make what a person sees at the terminal that is stdout."""
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.output import TerminalOutput
     from teamchat.cli.output.terminal.surface import TerminalSurface
@@ -79,7 +79,7 @@ def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
 
 
 def excerpts_of(team: Team, command: Callable[[int], str]) -> Excerpts | None:
-    """What shows the first lines that a turn of the team changed; None where `TEAMCHAT_DIFFS` turns that off."""
+    """Make what shows the first lines that a turn of the team changed; None where `TEAMCHAT_DIFFS` turns that off."""
     if os.environ.get("TEAMCHAT_DIFFS") == "0":
         return None
     from teamchat.cli.output.terminal.excerpt import Excerpts

@@ -28,7 +28,7 @@ def confirmed_and_done(
     force: bool = False,
     as_json: bool = False,
 ) -> tuple[P, tuple[KeptFile, ...] | None]:
-    """The proposal, and what was kept if it was done: after a yes to the question, or without one if `yes`.
+    """Do the proposal after a yes to the question, or without one if `yes`; return it, and what was kept if done.
 
     `show` makes its lines, which `as_json` omits. Raises `UsageError` where there is nobody to ask or files changed
     meanwhile, and what `do` raises where others changed files.
@@ -50,7 +50,7 @@ def confirmed_and_done(
 
 
 def agreed(lines: Iterable[str], question: str, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
-    """Whether to do what the lines say: after a yes to the question, or without one if `yes`.
+    """Return whether to do what the lines say: after a yes to the question, or without one if `yes`.
 
     Raises `UsageError` where there is nobody to ask.
     """
@@ -66,11 +66,11 @@ def agreed(lines: Iterable[str], question: str, *, yes: bool, dry_run: bool, as_
 
 
 def check_dry_run(proposal: P, *, force: bool) -> None:
-    """Raises `CheckpointFailed` where it would be refused, because others changed files."""
+    """Raise `CheckpointFailed` where it would be refused, because others changed files."""
     refuse_conflicts(proposal.files, proposal.instead, force=force, what="this would be refused")
 
 
 def _need_terminal(unasked: str | None, *, as_json: bool) -> None:
-    """Raises `UsageError`, with the command that does not ask, where nobody can be asked."""
+    """Raise `UsageError`, with the command that does not ask, where nobody can be asked."""
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("nothing was done: there is no terminal to ask on", unasked)

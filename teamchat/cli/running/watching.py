@@ -31,7 +31,7 @@ IDLE = "waiting for the next message; Ctrl-C ends"
 
 
 def team_to_show(option: str | None, session: Session, root: Path) -> Team:
-    """The team whose members are shown. A broken team file, or that of another team, must not hide what is said."""
+    """Find the team whose members are shown. A broken or a strange team file must not hide what is said."""
     try:
         team = find_team(option)
     except TeamchatError:
@@ -122,7 +122,7 @@ class Beside:
 
 @contextlib.contextmanager
 def asked_to_end() -> Iterator[list[signal.Signals]]:
-    """The signals that ask for the end. The second one ends a write that waits for its reader."""
+    """Collect the signals that ask for the end. The second one ends a write that waits for its reader."""
     asked: list[signal.Signals] = []
 
     def ask(number: int, _frame: object) -> None:

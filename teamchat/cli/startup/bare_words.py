@@ -18,7 +18,7 @@ REMOVES = ("rm", "remove", "delete", "del", "forget", "clear")
 
 
 def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequence[int]], str]) -> str | None:
-    """The text as it was typed; None without words, and for a word that asks for what is stored.
+    """Return the text as it was typed; None without words, and for a word that asks for what is stored.
 
     Raises `UsageError` for words that ask to remove it: they are no `what`, and `removal` gives the commands.
     """
@@ -34,5 +34,5 @@ def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequen
 
 
 def numbers_of(words: Sequence[str]) -> dict[str, int | None]:
-    """The numbers in `3 4`, `3,4` and `#3`, each as it was typed; None if one is no number."""
+    """Read the numbers in `3 4`, `3,4` and `#3`, each by its typed word; None for a word that is not a number."""
     return {part: todo_number(part) for word in words for part in word.split(",") if part.strip()}

@@ -21,7 +21,7 @@ _LAST_NAME = regex(r"[^,，、+＋\s]*\Z")
 
 
 def members(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--to max,sa`: everybody except the speaker and those already named, each after the text typed so far."""
+    """Complete `--to max,sa` with everybody except the speaker and those already named, each after the typed text."""
     before = _LAST_NAME.sub("", incomplete)
 
     def names() -> Iterable[str]:
@@ -36,7 +36,7 @@ def members(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--members max,sa` and the like: the AI members, each after the text typed so far."""
+    """Complete `--members max,sa` and the like with the AI members, each after the text typed so far."""
     before = _LAST_NAME.sub("", incomplete)
 
     def names() -> Iterable[str]:
@@ -49,34 +49,34 @@ def ai_members(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def doers(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--do`: the AI members that may edit."""
+    """Complete `--do` with the AI members that may edit."""
     return _offered(lambda: [member.name for member in _team(ctx).ai_members if member.access != "read"], incomplete)
 
 
 def processes(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `run`: the kinds, and the names of the team file."""
+    """Complete `run` with the kinds, and the names of the team file."""
     from teamchat.core.engine.processes.table import TAKES
 
     return [*_offered(lambda: TAKES, incomplete), *_offered(lambda: _team(ctx).processes, incomplete)]
 
 
 def checks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The checks of the team file."""
+    """Offer the checks of the team file."""
     return _offered(lambda: _team(ctx).checks, incomplete)
 
 
 def people(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--as`."""
+    """Complete `--as` with the people of the team."""
     return _offered(lambda: [human.name for human in _team(ctx).humans], incomplete)
 
 
 def anybody(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--member`."""
+    """Complete `--member` with all members."""
     return _offered(lambda: [member.name for member in _team(ctx).members], incomplete)
 
 
 def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `--session`: the sessions of this workspace, the newest first."""
+    """Complete `--session` with the sessions of this workspace, the newest first."""
 
     def names() -> Iterable[str]:
         from teamchat.cli.startup.workspace import find_root
@@ -89,7 +89,7 @@ def sessions(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def moved(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For `sessions move`: the folders that are gone and may be this one."""
+    """Complete `sessions move` with the folders that are gone and may be this one."""
 
     def names() -> Iterable[str]:
         from teamchat.cli.startup.workspace import find_root
@@ -103,7 +103,7 @@ def moved(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def teams(incomplete: str) -> list[str]:
-    """For `--team NAME`. The shell completes file names itself."""
+    """Complete `--team NAME`. The shell completes file names itself."""
 
     def names() -> Iterable[str]:
         from teamchat.core.files.folders import config_dir
@@ -121,7 +121,7 @@ def _team(ctx: typer.Context) -> Team:
 
 
 def _plain(names: Iterable[str]) -> Iterable[str]:
-    """The words that are spelled like a member's name: letters, digits, `_`, `.` and `-`."""
+    """Return the words that are spelled like a member's name: letters, digits, `_`, `.` and `-`."""
     from teamchat.core.routing.names import valid_name
 
     return (name for name in names if valid_name(name))

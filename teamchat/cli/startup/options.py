@@ -202,7 +202,7 @@ class OptionGroup(Struct, frozen=True):
 
     @classmethod
     def fields(cls) -> tuple[str, ...]:
-        """The names of the options in the order of the help."""
+        """Return the names of the options in the order of the help."""
         inherited = cls.__mro__[1].fields() if issubclass(cls.__mro__[1], OptionGroup) else ()
         own = tuple(name for name in cls.__struct_fields__ if name not in inherited)
         return (*own, *inherited) if cls.own_first else (*inherited, *own)
@@ -352,13 +352,13 @@ class ConfirmOrShow(Confirm, frozen=True):
 
 
 def groups_of(command: Callable[..., Any]) -> Mapping[str, type[OptionGroup]]:
-    """The parameters of a command that are groups of options."""
+    """Return the parameters of a command that are groups of options."""
     hints = get_type_hints(command, include_extras=True)
     return {name: kind for name, kind in hints.items() if isinstance(kind, type) and issubclass(kind, OptionGroup)}
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command as Typer takes it: with an option for each field of the groups that are its parameters."""
+    """Adapt a command for Typer: with an option for each field of the groups that are its parameters."""
     groups = groups_of(command)
     if not groups:
         return command
@@ -387,5 +387,5 @@ def spread(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def panels(command: Callable[..., Any]) -> Mapping[str, str]:
-    """The heading of each option that is in a group."""
+    """Return the heading of each option that is in a group."""
     return {field: kind.panel for kind in groups_of(command).values() for field in kind.__struct_fields__ if kind.panel}

@@ -45,7 +45,7 @@ def read_message(
     judged: bool = False,
     timeout: str | None = None,
 ) -> Message:
-    """The message, for the members `to` (`--to`): the words, then piped text in a fenced block.
+    """Read the message, for the members `to` (`--to`): the words, then piped text in a fenced block.
 
     Without words, or for `-`, it is the piped text, whose markers count unless `to` says who answers. The `files`
     follow. A last word `-` demands a text. If the reply is `judged`, nothing that is read may be empty: a script's gate
@@ -60,7 +60,7 @@ def read_message(
 
 
 def without_calls(message: Message, members: Sequence[Named]) -> Message:
-    """The message without the names of its typed lines that begin with `@name`: it goes to them, too."""
+    """Take the names off typed lines that begin with `@name`, and address the message to them, too."""
     through = message.typed_through
     called, typed, _ = split_calls(message.text[:through], members)
     names = ",".join(filter(None, (message.to, called)))
@@ -71,7 +71,7 @@ def without_calls(message: Message, members: Sequence[Named]) -> Message:
 def _without_files(
     words: Sequence[str], read: Callable[[], str], to: str | None, example: str | None, refusal: str | None
 ) -> Message:
-    """The message without its files; `read` reads standard input.
+    """Read the message without its files; `read` reads standard input.
 
     With an `example` it may not be empty, with a `refusal` no input may.
     """
@@ -99,7 +99,7 @@ def _without_files(
 
 
 def attached(message: Message, files: Sequence[str], max_bytes: int | None, *, judged: bool = False) -> Message:
-    """The message followed by these files: text as a fenced block under its name, an image by its name alone.
+    """Append these files to the message: text as a fenced block under its name, an image by its name alone.
 
     Raises `UsageError` for a missing file, for any other kind of content and for an empty file that would be `judged`,
     and `PromptTooLarge`.
@@ -121,7 +121,7 @@ def attached(message: Message, files: Sequence[str], max_bytes: int | None, *, j
 
 
 def _is_piped() -> bool:
-    """True if text is piped or redirected in; False for a terminal or a device such as /dev/null."""
+    """Whether text is piped or redirected in; not from a terminal or a device such as /dev/null."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -165,7 +165,7 @@ class _Pipe(io.FileIO):
         return read
 
     def _has_text(self, seconds: float) -> bool:
-        """True once there is text or the end; False after that many seconds, or at the end of the time."""
+        """Return whether there is text or the end; False after that many seconds, or at the end of the time."""
         left = min(seconds, self.end - time.monotonic())
         return left > 0 and bool(select.select([self], [], [], left)[0])
 
@@ -176,7 +176,7 @@ class _Pipe(io.FileIO):
 
 
 def with_block(text: str, block: str) -> str:
-    """The message with a fenced block appended, even if its own last code fence is still open."""
+    """Append a fenced block to the message, even if its own last code fence is still open."""
     if not text:
         return block
     from teamchat.core.routing.markdown import open_fence
@@ -186,7 +186,7 @@ def with_block(text: str, block: str) -> str:
 
 
 def fenced(text: str, name: str = "") -> str:
-    """`text` in a code fence longer than any inside it, so that its markers do nothing. `name` describes it."""
+    """Put `text` in a code fence longer than any inside it, so that its markers do nothing. `name` describes it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{name}\n{text.rstrip(chr(10))}\n{fence}"
@@ -200,7 +200,7 @@ HEAD = 16  # bytes that identify an image
 
 
 def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
-    """All of the stream. Raises `PromptTooLarge`, with the size, if it has over `most` bytes.
+    """Read all of the stream. Raises `PromptTooLarge`, with the size, if it has over `most` bytes.
 
     `why` says whose limit that is. Bytes over the limit are counted and not kept.
     """
@@ -222,14 +222,14 @@ def read_within(stream: BinaryIO, most: int, why: str, what: str) -> bytes:
 
 
 def limit_of_text(max_bytes: int | None) -> tuple[int, str]:
-    """The most bytes of a text that may be sent, and whose limit that is: the prompt's (`max_bytes`) or teamchat's."""
+    """Return the most bytes of a text to send, and whose limit that is: the prompt's (`max_bytes`) or teamchat's."""
     if max_bytes is None or max_bytes >= LARGEST_MESSAGE:
         return LARGEST_MESSAGE, f"and a message takes at most {LARGEST_MESSAGE:,}"
     return max_bytes, f"and a prompt holds {max_bytes:,} (max_bytes in the team file; --cut sends a part)"
 
 
 def read_input_file(path: str, max_bytes: int | None) -> bytes:
-    """The content of a file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
+    """Read the content of a file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
     name = printable(path)
     try:
         with Path(path).expanduser().open("rb") as file:
@@ -242,7 +242,7 @@ def read_input_file(path: str, max_bytes: int | None) -> bytes:
 
 
 def decoded_text(data: bytes, what: str) -> str:
-    """The UTF-8 text in `data`, without a byte order mark before it.
+    """Decode the UTF-8 text in `data`, without a byte order mark before it.
 
     Raises `UsageError` for other bytes: an agent could only guess what they mean.
     """

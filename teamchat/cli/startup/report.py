@@ -77,7 +77,7 @@ def prepare() -> None:
 
 
 def standard_output() -> io.RawIOBase:
-    """Standard output without a buffer, with the errors of `sys.stdout`."""
+    """Return standard output without a buffer, with the errors of `sys.stdout`."""
     return _Out(1)
 
 
@@ -149,7 +149,7 @@ def reported(args: Sequence[str] = (), *, hints: bool = True) -> Iterator[Comman
 
 
 def _hint(error: TeamchatError, args: Sequence[str]) -> str | None:
-    """The commands to type, with the team, the session and the person that were typed."""
+    """Return the commands to type, with the team, the session and the person that were typed."""
     if isinstance(error, UnknownPerson):
         if list(args[:1]) in ([], ["chat"]):
             return placed(f"teamchat chat --as {quote(error.person)}", args)
@@ -178,7 +178,7 @@ def misused(error: TyperException, args: Sequence[str], *, hints: bool = True) -
 
 
 def _is_text(word: str, option: str) -> bool:
-    """True if the word was read as that option and is a text, such as one that begins with a list's dash or `-1`."""
+    """Whether the word was read as that option and is a text, such as one that begins with a list's dash or `-1`."""
     return " " in word and word.startswith(option) and not word.startswith(f"{option}=")
 
 

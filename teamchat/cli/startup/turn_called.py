@@ -17,20 +17,20 @@ MOST_DIGITS = 100  # Python reads no number of more than 4,300
 
 
 def check_name(name: str | None) -> None:
-    """Raises `UsageError` for a name that is neither a turn's number nor a message's id."""
+    """Raise `UsageError` for a name that is neither a turn's number nor a message's id."""
     if name is None or name.startswith("msg-") or (name.isdecimal() and len(name) <= MOST_DIGITS):
         return
     raise UsageError(f"expected the number of a turn or a reply such as msg-2, got {quoted(name)}", "teamchat log")
 
 
 def names_check(name: str | None) -> bool:
-    """True for a name such as check-2."""
+    """Whether the name is one such as check-2."""
     number = (name or "").removeprefix(CHECK)
     return number != name and number.isdecimal() and len(number) <= MOST_DIGITS
 
 
 def check_called(db: Database, session: Session, name: str) -> CheckRecord:
-    """The check of that name. Raises `UnknownName`."""
+    """Find the check of that name. Raises `UnknownName`."""
     check = find_check(db, session.id, min(int(name.removeprefix(CHECK)), LARGEST))
     if check is None:
         raise UnknownName(f"session {session.name} has no {name}", "teamchat log")
@@ -38,7 +38,7 @@ def check_called(db: Database, session: Session, name: str) -> CheckRecord:
 
 
 def turn_called(db: Database, session: Session, name: str | None) -> Turn:
-    """The turn of that number, or the one whose reply has that id; None is the last one. Raises `UnknownName`."""
+    """Find the turn with that number, or whose reply has that id; None is the last one. Raises `UnknownName`."""
     if name is not None and name.startswith("msg-"):
         message = SqliteLog(db, session.id).get(name)
         if message.turn_id is None:
@@ -52,7 +52,7 @@ def turn_called(db: Database, session: Session, name: str | None) -> Turn:
 
 
 def said_by_a_person(db: Database, session: Session, name: str | None) -> str | None:
-    """The text of a person's message of that id; None if it is the name of something else."""
+    """Return the text of a person's message with that id; None for any other name."""
     if name is None or not name.startswith("msg-"):
         return None
     message = SqliteLog(db, session.id).get(name)
@@ -60,9 +60,9 @@ def said_by_a_person(db: Database, session: Session, name: str | None) -> str | 
 
 
 def turn_here(db: Database, session: Session, name: str) -> Turn:
-    """The same, for a command that changes the session. Raises `UnknownName` also for a turn of another one.
+    """Find the turn for a command that changes the session. Raises `UnknownName` also for a turn of another one.
 
-    A branch shares the replies of the session that it is a branch of, and not the turns.
+    A branch shares the replies of its original session, but not the turns.
     """
     turn = turn_called(db, session, name)
     if (owner := session_of(db, turn)) != session.name:

@@ -48,7 +48,7 @@ def name_program(script: Path) -> None:
 
 
 def typed_with(*options: str) -> str | None:
-    """The command with these options before its others; None if it is too long to paste."""
+    """Return the command with these options before its others; None if it is too long to paste."""
     command, *rest = TYPED.get() or [""]
     return line_of(command, *options, *rest)
 
@@ -67,28 +67,28 @@ def saying_what_to_type(message: Message) -> Iterator[None]:
 
 
 def _sent_to(names: str) -> str | None:
-    """The command with these names for `--to`; None if it is too long to paste."""
+    """Return the command with these names for `--to`; None if it is too long to paste."""
     return retyped("--to", names, TYPED.get()) or typed_with("--to", names)
 
 
 def placed_here(command: str) -> str:
-    """The command for the team and the session that were typed, as a person types it here."""
+    """Write the command for the team and the session that were typed, as a person types it here."""
     return TYPED_HERE.get()(placed(command, TYPED.get()))
 
 
 def named(text: str, command: Callable[[str], str] = placed_here) -> str:
-    """A warning such as `1 file changed: teamchat diff 2, teamchat undo 2`, with each command as a person types it."""
+    """Rewrite each command in a warning such as `1 file changed: teamchat diff 2, teamchat undo 2` as typed here."""
     return re.sub(r"(?<=[:,;] )teamchat \w+(?: \d+)?(?!.*&&)", lambda found: command(found[0]), text)
 
 
 def placed(hint: str, args: Sequence[str]) -> str:
-    """The hint's commands, with the team and the session from the typed `args`."""
+    """Add the team and the session from the typed `args` to the hint's commands."""
     lines = (" && ".join(_placed(command, args) for command in commands(line, " && ")) for line in commands(hint))
     return "\n".join(filter(None, lines))
 
 
 def commands(text: str, between: str = "\n") -> Iterator[str]:
-    """The commands of a text, separated by that `between` them. Inside a quotation it is part of a command."""
+    """Split a text into its commands at each `between`. Inside a quotation it is part of a command."""
     begun = ""
     for part in text.split(between):
         begun = f"{begun}{between}{part}" if begun else part
@@ -115,12 +115,12 @@ def _placed(command: str, args: Sequence[str]) -> str:
 
 
 def _leads_elsewhere(options: Sequence[str]) -> bool:
-    """True if the options only say where a message goes."""
+    """Whether the options only say where a message goes."""
     return bool(options) and not list(_without(ELSEWHERE, options))
 
 
 def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
-    """What was typed for `send`, with these options instead of its own; empty if that is too long for a line."""
+    """Return what was typed for `send`, with these options instead of its own; empty if it is too long for a line."""
     replaced = {option for option in ELSEWHERE if has(option, options)}
     if replaced & {*CONVERSATION}:
         replaced |= {*CONVERSATION}
@@ -128,7 +128,7 @@ def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
 
 
 def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
-    """The words without these options and their values. What follows `--` is text."""
+    """Yield the words without these options and their values. What follows `--` is text."""
     left = iter(words)
     for word in left:
         if word == "--":
@@ -141,7 +141,7 @@ def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
 
 
 def line_of(*words: str) -> str | None:
-    """The teamchat command with these words; None if it is too long or has control characters.
+    """Write the teamchat command with these words; None if it is too long or has control characters.
 
     A shell accepts the line breaks of a quoted text.
     """
@@ -150,12 +150,12 @@ def line_of(*words: str) -> str | None:
 
 
 def has(option: str, words: Sequence[str]) -> bool:
-    """True if the option is in a command."""
+    """Whether the option is in a command."""
     return any(word == option or word.startswith(f"{option}=") for word in words)
 
 
 def _value(option: str, args: Sequence[str]) -> str | None:
-    """The typed value of an option."""
+    """Return the typed value of an option."""
     for word, following in pairwise([*args, ""]):
         if word == option:
             return following
@@ -165,7 +165,7 @@ def _value(option: str, args: Sequence[str]) -> str | None:
 
 
 def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
-    """What was typed, with this value of `option`; None if the option was not typed, or the line is too long."""
+    """Return what was typed, with this `value` of `option`; None if that was not typed, or the line is too long."""
     words = list(args)
     for place, word in enumerate(args):
         if word == option:
@@ -176,7 +176,7 @@ def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
 
 
 def behind_dashes(args: Sequence[str]) -> str:
-    """What was typed, with the text that was read as an option behind `--`; an example if the line is too long."""
+    """Put the text that was read as an option behind `--`; give an example if the line is too long."""
     texts = [word for word in args if word.startswith("-") and " " in word]
     others = [word for word in args if word not in texts]
     fits = all(len(text) <= LONGEST_TEXT and text.isprintable() for text in texts)

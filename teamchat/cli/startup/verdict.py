@@ -29,7 +29,7 @@ LONGEST = 100  # characters of a word
 
 
 def verdict_words(written: str) -> tuple[str, ...]:
-    """The words of the option. Raises `UsageError` unless they are at least two different ones."""
+    """Parse the words of the option. Raises `UsageError` unless they are at least two different ones."""
     words = tuple(word.strip() for word in written.split(","))
     different = len({folded(word[:LONGEST]) for word in words}) == len(words) >= LEAST
     if not (different and all(0 < len(word) <= LONGEST and last_word(word) == word for word in words)):
@@ -38,7 +38,7 @@ def verdict_words(written: str) -> tuple[str, ...]:
 
 
 def check_options(words: Sequence[str], options: Sequence[str]) -> None:
-    """Raises `UsageError` if a word is none of the options of a vote: no result could be that verdict."""
+    """Raise `UsageError` if a word is none of the options of a vote: no result could be that verdict."""
     known = {fold_option(option) for option in options}
     for word in words:
         if fold_option(word) not in known:
@@ -46,9 +46,9 @@ def check_options(words: Sequence[str], options: Sequence[str]) -> None:
 
 
 def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
-    """What each member said that the person's message calls, as `replies_to_all` gives it. None for a process.
+    """Return the replies of members whom the person's message calls, as `replies_to_all` does. None for a process.
 
-    A run that sends no message resumes one or several: those of the turns that it ran.
+    A run without a message of its own resumes one or several: those of the turns that it ran.
     """
     run = coordinator.run
     if run.tally.process:
@@ -59,7 +59,7 @@ def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
 
 
 def replies_to_all(db: Database, session: int, requests: Iterable[str]) -> list[str]:
-    """What each member said that these messages of a person call, without markers; "" for one without a reply."""
+    """List the replies of members whom these messages of a person call, without markers; "" for a missing reply."""
     log = SqliteLog(db, session)
     replies = (reply for request in requests for reply in replies_to(db, session, request))
     said = (log.get(reply) if reply else None for reply in replies)
@@ -67,7 +67,7 @@ def replies_to_all(db: Database, session: int, requests: Iterable[str]) -> list[
 
 
 def with_verdict(conclusion: Conclusion, words: Sequence[str], replies: Sequence[str] | None = None) -> Conclusion:
-    """The conclusion with the exit code of its verdict; one that stopped short keeps its own and has none.
+    """Give the conclusion the exit code of its verdict; one that stopped short keeps its own and has none.
 
     All `replies` must give the first word. Without `replies` the result of the process decides.
     """
@@ -82,7 +82,7 @@ def with_verdict(conclusion: Conclusion, words: Sequence[str], replies: Sequence
 
 
 def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | None, str]:
-    """The first word if all replies give it, else the first other one; None and why if one of them gives none."""
+    """Return the first word if all replies give it, else the first other one; None and why if a reply gives none."""
     if not replies:
         return None, "no member that the message calls has replied"
     given = [verdict_of(reply, words) for reply in replies]
@@ -92,7 +92,7 @@ def _of_replies(replies: Sequence[str], words: Sequence[str]) -> tuple[str | Non
 
 
 def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None, str]:
-    """The verdict, or None and why there is none. Of a vote it is the whole winner."""
+    """Return the verdict, or None and why there is none. The verdict of a vote is the whole winner."""
     if not isinstance(conclusion.process, VoteReport):
         return _of_replies([read_markers(conclusion.text, "ai", conclusion.repeated).stripped], words)
     winner = conclusion.text  # a vote without one is not done
@@ -101,9 +101,9 @@ def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None
 
 
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
-    """The word that a reply ends with; None if it is none of these.
+    """Find the word that a reply ends with; None if it is none of these.
 
     What Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), what a model thinks (`<think>`), and an escape sequence
-    of a terminal is no part of it.
+    of a terminal are no part of it.
     """
     return verdict_in(own_words(clean(text)), words)

@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 def find_team(option: str | None, timeout: str | None = None) -> Team:
-    """The team of `--team`, or of this folder; `--timeout` overrides its members' own."""
+    """Find the team of `--team`, or of this folder; `--timeout` overrides its members' own."""
     team = resolve_team(option, Path.cwd(), config_dir())
     if timeout is None:
         return team
@@ -68,7 +68,7 @@ def find_team(option: str | None, timeout: str | None = None) -> Team:
 
 
 def team_with_session(option: str | None, session: str | None, timeout: str | None = None) -> Team:
-    """The team of a command that continues a conversation.
+    """Find the team of a command that continues a conversation.
 
     Raises `UnknownName` in a folder without team and conversation, where `find_team` would say which CLIs to install,
     and `TeamFileError` with the turn that broke or deleted the file, which undo brings back.
@@ -93,7 +93,7 @@ def team_with_session(option: str | None, session: str | None, timeout: str | No
 def _check_not_broken(
     db: Database, session: Session, names: Collection[str], wrong: TeamFileError | AgentMissing | None
 ) -> None:
-    """Raises `TeamFileError` where a turn of the session changed the team file, which cannot be used or is gone."""
+    """Raise `TeamFileError` where a turn of the session changed the team file, which cannot be used or is gone."""
     for turn in reversed(turns_of(db, session.id)):
         changes = turn.outcome.known_changes if turn.outcome and turn.undone is None else None
         whats = {change.what for change in changes.files if Path(change.path).name in names} if changes else set[str]()
@@ -105,7 +105,7 @@ def _check_not_broken(
 
 
 def team_or_nobody(option: str | None, session: str | None) -> Team:
-    """The team of a command that runs no member; where its file is broken or gone, one without members.
+    """Find the team of a command that runs no member, or make one without members if its file is broken or gone.
 
     So the turn that broke it can be undone.
     """
@@ -117,7 +117,7 @@ def team_or_nobody(option: str | None, session: str | None) -> Team:
 
 
 def find_root(option: str | None) -> Path:
-    """The workspace's folder, for commands that only look: a broken team file must not hide what was said."""
+    """Find the workspace's folder, for commands that only look: a broken team file must not hide what was said."""
     if option is not None:
         try:
             return resolve_team(option, Path.cwd(), config_dir()).root
@@ -130,7 +130,7 @@ def find_root(option: str | None) -> Path:
 
 @contextlib.contextmanager
 def open_store(root: Path) -> Iterator[Database]:
-    """The store of the workspace `root`, closed at the end.
+    """Open the store of the workspace `root`, and close it at the end.
 
     An unexpected error becomes a `DamagedStore` if the store is damaged. Otherwise it is a bug of teamchat.
     """
@@ -156,7 +156,7 @@ def open_store(root: Path) -> Iterator[Database]:
 
 
 def was_typed_by_a_person() -> bool:
-    """True if this process has a terminal and an interactive shell started it.
+    """Whether this process has a terminal and an interactive shell started it.
 
     Such a shell gives each command line a process group of its own. What a script, a hook or another program starts
     stays in the group of its parent, even at a terminal.
@@ -178,7 +178,7 @@ def lock_file(root: Path, session: int) -> Path:
 
 
 def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> list[T]:
-    """The turns that a killed teamchat left `running` in the session. Empty if the lock cannot be opened.
+    """List the turns that a killed teamchat left `running` in the session. Empty if the lock cannot be opened.
 
     `running` is read before and after the lock: a turn that begins or ends in between is not abandoned.
     """
@@ -188,24 +188,24 @@ def abandoned(root: Path, session: int, running: Callable[[], Sequence[T]]) -> l
 
 
 def is_held(root: Path, session: int) -> bool:
-    """True if a process runs the session, or if its lock cannot be opened."""
+    """Whether a process runs the session, or its lock cannot be opened."""
     return session_lock.is_held(lock_file(root, session))
 
 
 def continued_session(db: Database, name: str | None) -> Session | None:
-    """The session of that name, or the last one; in an agent's turn the last one that it began there."""
+    """Find the session of that name, or the last one; in an agent's turn the last one that it began there."""
     caller = None if name else find_caller()
     return last_child(db, caller.begins) if caller else current_session(db, name)
 
 
 def calling() -> Speaker | None:
-    """The agent in whose turn this runs, which speaks in place of a person. Raises `GuardReached` if it is lost."""
+    """Return the agent in whose turn this runs, which speaks for a person. Raises `GuardReached` if it is lost."""
     caller = find_caller()
     return caller.turn.speaker if caller else None
 
 
 def session_to_continue(db: Database, name: str | None) -> Session:
-    """The session of that name, or the last one, as the one that a command continues.
+    """Find the session of that name, or the last one, as the one that a command continues.
 
     Raises `UnknownName`, and in an agent's turn what `check_session` does.
     """
@@ -215,7 +215,7 @@ def session_to_continue(db: Database, name: str | None) -> Session:
 
 
 def check_session(db: Database, session: Session) -> None:
-    """Raises `NotTrusted` in an agent's turn that did not begin the session, `UsageError` if it waits for that turn."""
+    """Raise `NotTrusted` in an agent's turn that did not begin the session, `UsageError` if it waits for that turn."""
     if caller := find_caller():
         caller.check_session(db, session)
 
@@ -223,7 +223,7 @@ def check_session(db: Database, session: Session) -> None:
 def choose_session(
     db: Database, team: Team, name: str | None, *, new: bool, title: str | None = None
 ) -> tuple[Session, bool]:
-    """The session to continue, and whether it is new. `new` begins another one, with the name and title if given.
+    """Find the session to continue, and say whether it is new. `new` begins another, with any name and title given.
 
     Without a name the workspace may have no session yet. Raises `UnknownName` for a missing one, and `UsageError`.
     """
@@ -246,7 +246,7 @@ def choose_session(
 
 
 def _beginning(db: Database, name: str) -> str | None:
-    """What to type in place of a command for a session that is not there: the command with `--new` if it takes that."""
+    """Say what to type if the command's session does not exist: the command with `--new` if it takes that."""
     command = (TYPED.get() or ("send",))[0]
     if command in IN_SESSION and command not in BEGINNERS:
         return "teamchat sessions" if last_session(db) else saying("--new", "--session", name)
@@ -255,7 +255,7 @@ def _beginning(db: Database, name: str) -> str | None:
 
 @contextlib.contextmanager
 def session_to_note_in(db: Database, team: str | None, name: str | None, *, begins: bool = True) -> Iterator[Session]:
-    """The session of a command that runs nobody. In a workspace without one it `begins`.
+    """Open the session of a command that runs nobody. In a workspace without one it `begins`.
 
     `team` and `name` are as typed. Raises `UnknownName` for a missing one, and what `find_team` does.
     """
@@ -278,7 +278,7 @@ def note_moved(root: Path) -> None:
 
 
 def check_title(continued: Session, title: str | None) -> None:
-    """Raises `UsageError` for a title, which is for a new session."""
+    """Raise `UsageError` for a title, which is for a new session."""
     if title is not None:
         raise UsageError(
             f"--title is for a new session, and {continued.name} continues",
@@ -287,7 +287,7 @@ def check_title(continued: Session, title: str | None) -> None:
 
 
 def session_typed(db: Database, session: Session) -> str:
-    """The `--session` option that selects this session; empty if the command selects it anyway.
+    """Return the `--session` option that selects this session; empty if the command selects it anyway.
 
     A person at a terminal or another script may run the command that a script prints.
     """
@@ -302,16 +302,16 @@ def session_typed(db: Database, session: Session) -> str:
 
 
 def need_person(what: str) -> None:
-    """Raises `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
+    """Raise `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
     permission.check_no_hook(what)
     if caller := find_caller():
         raise NotTrusted(f"{what} by a person, and this runs in an agent's turn", caller.way_out)
 
 
 def need_trust(team: Team, *, give: bool) -> None:
-    """Raises `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal.
+    """Raise `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal.
 
-    Raises `GuardReached` in an agent's turn that no other turn may begin in.
+    Raises `GuardReached` in an agent's turn in which no other turn may begin.
     """
     can_ask = sys.stdin.isatty() and sys.stderr.isatty()
     permission.need_trust(team, give=give, ask=partial(_trusts, team) if can_ask else None)
@@ -337,7 +337,7 @@ def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True
 
 
 def _trusts(team: Team, standing: Standing) -> bool:
-    """True if a person at the terminal trusts the team after reading what changed, or everything that it asks for."""
+    """Return whether a person trusts the team after reading what changed, or everything that it asks for."""
     reasons = [standing.text] if standing.before else []
     reasons += [] if standing.changes else ["asks for more than read access"]
     print(f"{printable(str(team.path))} {' and '.join(reasons)}:", file=sys.stderr)

@@ -23,7 +23,7 @@ _PIECE = 1 << 16
 
 @contextlib.contextmanager
 def object_reader(repository: GitRepository, index: Path | None = None) -> Iterator[GitProgram]:
-    """A git that has the objects of the checkpoints, and no files. Raises `CheckpointFailed`."""
+    """Open a git that has the objects of the checkpoints, and no files. Raises `CheckpointFailed`."""
     env = git_environment() | {"GIT_DIR": str(repository.store)}
     if index:
         env |= {"GIT_INDEX_FILE": str(index)}
@@ -36,7 +36,7 @@ def object_reader(repository: GitRepository, index: Path | None = None) -> Itera
 
 
 def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, ...]:
-    """How the files of the tree `new` differ from those of `old`, by path; what moved is deleted and added.
+    """List how the files of the tree `new` differ from those of `old`, by path; what moved is deleted and added.
 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """
@@ -46,7 +46,7 @@ def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, 
 
 
 def changes_and_lines(repository: GitRepository, old: str, new: str) -> tuple[tuple[PathChange, ...], dict[str, Lines]]:
-    """What `changes` and `stat` return, from one git. Raises `CheckpointFailed`."""
+    """Return the results of `changes` and `stat`, from one git. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         fields = git(*_DIFF, "--raw", "--numstat", "-z", old, new).split(b"\0")[:-1]
         paths = sum(field.startswith(b":") for field in fields[::2])  # a count of lines begins with a digit or `-`
@@ -54,7 +54,7 @@ def changes_and_lines(repository: GitRepository, old: str, new: str) -> tuple[tu
 
 
 def left_out_changes(repository: GitRepository, old: str, new: str) -> dict[str, What]:
-    """What happened between two checkpoints to the paths that they leave out.
+    """Find what happened between two checkpoints to the paths that they leave out.
 
     Raises `CheckpointFailed`.
     """
@@ -72,13 +72,13 @@ def left_out_changes(repository: GitRepository, old: str, new: str) -> dict[str,
 
 
 def left_out_of(repository: GitRepository, tree: str) -> set[str]:
-    """The paths that a checkpoint leaves out. Raises `CheckpointFailed`."""
+    """List the paths that a checkpoint leaves out. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         return {path for path, _, _ in notes_of(git, tree).left_out}
 
 
 def tree_with(repository: GitRepository, tree: str, paths: Mapping[str, TreeEntry | None]) -> str:
-    """A checkpoint of `tree` with those paths changed, which is stored; no ref keeps it. Raises `CheckpointFailed`."""
+    """Store a checkpoint of `tree` with those paths changed; no ref keeps it. Raises `CheckpointFailed`."""
     none = "0" * len(tree)
     with (
         tempfile.TemporaryDirectory(prefix="index-", dir=repository.store) as folder,
@@ -119,7 +119,7 @@ def _change(entry: str, path: str) -> PathChange:
 
 
 def kind_of(old: TreeEntry | None, new: TreeEntry | None) -> What:
-    """What happened to a path that was `old` and is `new`."""
+    """Say what happened to a path that was `old` and is `new`."""
     if old is None or new is None:
         return "added" if old is None else "deleted"
     if old.mode[:3] != new.mode[:3]:
@@ -128,7 +128,7 @@ def kind_of(old: TreeEntry | None, new: TreeEntry | None) -> What:
 
 
 def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
-    """Every path of a checkpoint. Raises `CheckpointFailed`."""
+    """List every path of a checkpoint. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         listed = git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")[:-1]
         noted = notes_of(git, tree)
@@ -139,7 +139,7 @@ def entries(repository: GitRepository, tree: str) -> dict[str, TreeEntry]:
 
 
 def states_of(repository: GitRepository, tree: str, paths: Iterable[str]) -> dict[str, str]:
-    """What is at each path of a checkpoint, as a word that changes with it; empty where nothing is.
+    """Describe each path of a checkpoint by a word that changes with its content; empty where nothing is.
 
     Raises `CheckpointFailed`.
     """
@@ -151,7 +151,7 @@ def states_of(repository: GitRepository, tree: str, paths: Iterable[str]) -> dic
 
 
 def stat(repository: GitRepository, old: str, new: str) -> dict[str, Lines]:
-    """How many lines were added and removed in every path that differs. Raises `CheckpointFailed`."""
+    """Count the added and removed lines of every path that differs. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         return _lines(git(*_DIFF, "--numstat", "-z", old, new).split(b"\0")[:-1])
 
@@ -166,7 +166,7 @@ def _number(text: bytes) -> int | None:
 
 
 def has_tree(repository: GitRepository, tree: str) -> bool:
-    """Whether the repository has that tree; files of it may be gone all the same. Raises `CheckpointFailed`."""
+    """Whether the repository has that tree, even if files of it are gone. Raises `CheckpointFailed`."""
     with object_reader(repository) as git:
         try:
             git("cat-file", "-e", f"{tree}^{{tree}}")
@@ -176,9 +176,9 @@ def has_tree(repository: GitRepository, tree: str) -> bool:
 
 
 def texts(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
-    """The unified diff of each path of `changes`, in the same order, for a reader: it cannot be applied.
+    """Yield the unified diff of each path of `changes`, in the same order, for a reader: it cannot be applied.
 
-    A file that is no text, or larger than a MiB, is only named. Raises `CheckpointFailed`.
+    A file that is binary, or larger than a MiB, is only named. Raises `CheckpointFailed`.
     """
     diff = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--abbrev=8", "--color=never")
     head, lines = b"", list[bytes]()
@@ -200,10 +200,10 @@ def texts(repository: GitRepository, old: str, new: str) -> Iterator[bytes]:
 def patch(
     repository: GitRepository, old: str, new: str, *, binary: bool = True, only: Sequence[str] = (), around: int = 3
 ) -> Iterator[bytes]:
-    """The difference as `git apply` takes it, in pieces of no particular length. Raises `CheckpointFailed`.
+    """Write the difference for `git apply`, in pieces of no particular length. Raises `CheckpointFailed`.
 
-    Without `binary` it is to be read: a file that is no text is only named, and names are as they are. With the paths
-    `only` it is theirs alone. `around` is the number of lines around each change.
+    Without `binary` it is for reading: a binary file is only named, and names are not quoted. With the paths
+    `only` it has no others. `around` is the number of lines around each change.
     """
     with object_reader(repository) as git:
         shown = ("--patch", *(["--binary"] if binary else []), "--src-prefix=a/", "--dst-prefix=b/", "--color=never")

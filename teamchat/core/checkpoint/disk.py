@@ -18,7 +18,7 @@ _LONGEST_S = 30.0
 
 
 def status_at(top: Path, path: str) -> os.stat_result | None:
-    """The status of what is at the path; None where nothing is, and below a link."""
+    """Return the status of what is at the path; None where nothing is, and below a link."""
     try:
         if any(stat.S_ISLNK(os.lstat(f"{top}/{folder}").st_mode) for folder in folders_of(path)):
             return None
@@ -28,7 +28,7 @@ def status_at(top: Path, path: str) -> os.stat_result | None:
 
 
 def own_output(top: Path) -> list[str]:
-    """The files of the work tree that this program's standard output and standard error are redirected to."""
+    """List the files of the work tree to which this program's standard output and standard error are redirected."""
     found = set[str]()
     for number in (1, 2):
         with suppress(OSError):  # it is closed
@@ -39,7 +39,7 @@ def own_output(top: Path) -> list[str]:
 
 
 def _names_of(top: Path, number: int, opened: os.stat_result) -> Iterator[str]:
-    """Where in the work tree an open file is: where the system says, or wherever it is found."""
+    """Find where in the work tree an open file is: where the system says, or by a search."""
     with suppress(OSError):
         place = Path(f"/proc/self/fd/{number}").readlink()
         if opened.st_nlink == 1 and os.path.samestat(place.lstat(), opened):
@@ -56,9 +56,9 @@ def _same(top: Path, opened: os.stat_result) -> Iterator[str]:
 
 
 def tells_all_changes(top: Path) -> bool:
-    """Whether the file system of a folder is one whose folders have another time as soon as a name in them changes.
+    """Whether the file system gives a folder another time as soon as a name in it changes.
 
-    That of another machine may tell it later. Who does not know takes none of the kernel's own for granted.
+    That of another machine may tell it later. An unknown file system counts as one that does not.
     """
     try:
         told = run(("stat", "--file-system", "--format=%T", "--", str(top)), top, _PLAIN, _LONGEST_S)
@@ -90,7 +90,7 @@ def _goes(path: str, known: Mapping[str, TreeEntry | None], wanted: Mapping[str,
 
 
 def _files_in(top: Path, folder: str) -> Iterator[str]:
-    """The paths of all in a folder that is no folder itself."""
+    """List the paths of everything in a folder, except of folders."""
     for inner, folders, names in os.walk(f"{top}/{folder}"):
         links = (name for name in folders if os.path.islink(f"{inner}/{name}"))  # noqa: PTH114 (names of any bytes)
         yield from (os.path.relpath(f"{inner}/{name}", top) for name in (*names, *links))

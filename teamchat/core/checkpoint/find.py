@@ -33,7 +33,7 @@ _NONE = "no git repository"
 def find_repository(
     folder: Path, state_folder: Path, stopped: Callable[[], bool] | None = None
 ) -> GitRepository | NoRepository:
-    """The repository whose work tree `folder` is in. Its checkpoints are in the state folder.
+    """Find the repository whose work tree `folder` is in. Its checkpoints are in the state folder.
 
     `stopped` says whether a person wants the search to end.
 
@@ -64,13 +64,13 @@ def find_repository(
 
 
 def why_none(folder: Path) -> NoRepository | None:
-    """Why the folder is in no repository; None where it is in one."""
+    """Say why the folder is in no repository; None where it is in one."""
     repository = find_repository(folder, Path(os.sep))  # no checkpoint of it is looked for
     return repository if isinstance(repository, NoRepository) else None
 
 
 def known_reason(folder: Path) -> str | None:
-    """Why there is no repository, if git need not be asked, which takes milliseconds."""
+    """Say why there is no repository, if git need not be asked, which takes milliseconds."""
     if find_git(os.environ) is None:
         return "git is not installed"
     if not os.path.isdir(folder):  # noqa: PTH112 (False also for a name that is too long)
@@ -82,7 +82,7 @@ def known_reason(folder: Path) -> str | None:
 
 
 def _waiting(sign: Path) -> str | None:
-    """Why git would wait for ever: a pipe stands where it reads a file of the repository."""
+    """Say why git would wait for ever: a pipe stands where it reads a file of the repository."""
     own = sign.parent if sign.name == "HEAD" else sign
     if (pointed := _named_in(sign, "gitdir:")) is not None:
         own = sign.parent / pointed
@@ -95,7 +95,7 @@ def _waiting(sign: Path) -> str | None:
 
 
 def _named_in(file: Path, word: str) -> str | None:
-    """The folder that a file of git names; None where it is none."""
+    """Read the folder that a file of git names; None if the file cannot be read."""
     try:
         return os.fsdecode(read_regular(file, _LONGEST)).removeprefix(word).strip()
     except (OSError, ValueError):
@@ -112,7 +112,7 @@ def _is_in(top: Path, git_dir: Path) -> bool:
 
 
 def _refusal(folder: Path, failed: GitFailed) -> NoRepository:
-    """What git said when it was asked for the repository around the folder."""
+    """Explain what git said when it was asked for the repository around the folder."""
     if b"not a git repository" in failed.told:
         return NoRepository(_NONE, _making(folder))
     if b"must be run in a work tree" in failed.told:

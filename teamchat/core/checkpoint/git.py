@@ -39,7 +39,7 @@ class GitFailed(Exception):
 
 
 def git_environment(*, users_own: bool = False) -> dict[str, str]:
-    """The whole environment of git; it reads the user's and the system's configuration only with `users_own`."""
+    """Build git's whole environment; it reads the user's and the system's configuration only with `users_own`."""
     passed = {name: os.environ[name] for name in PASSED + USERS_OWN * users_own if name in os.environ}
     hidden = {} if users_own else {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     return {"PATH": os.defpath, **_MUTE, **hidden, **passed}
@@ -58,11 +58,14 @@ class GitProgram(Struct, frozen=True):
     stopped: Callable[[], bool] | None = None
 
     def __call__(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What git prints. Raises `GitFailed`, and `CheckpointFailed` where git cannot run or takes too long."""
+        """Run git and return what it prints.
+
+        Raises `GitFailed`, and `CheckpointFailed` where git cannot run or takes too long.
+        """
         return self.run(*arguments, given=given).out
 
     def run(self, *arguments: str, given: bytes = b"") -> CommandEnd:
-        """The same with what git says on stderr."""
+        """Run git and return what it prints, with its stderr. Raises as `__call__` does."""
         try:
             argv = self._argv(*arguments)
             ended = run(argv, self.cwd, self.env, self.seconds, given, idle_s=self.idle_s, stopped=self.stopped)
@@ -76,11 +79,11 @@ class GitProgram(Struct, frozen=True):
         return ended
 
     def printing(self, *arguments: str, given: bytes = b"") -> AbstractContextManager[Printing]:
-        """A git that is read while it prints, for as long as its reader takes. Raises `CheckpointFailed`."""
+        """Start a git that is read while it prints, for as long as its reader takes. Raises `CheckpointFailed`."""
         return printing(self._argv(*arguments), self.cwd, self.env, given)
 
     def _argv(self, *arguments: str) -> list[str]:
-        """The command line. Raises `CheckpointFailed` if git is missing."""
+        """Build the command line. Raises `CheckpointFailed` if git is missing."""
         if (path := find_git(os.environ)) is None:
             raise CheckpointFailed("git is not installed")
         return [*tied(), path, *arguments]

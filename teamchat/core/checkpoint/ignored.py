@@ -24,9 +24,9 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def rules_of(top: Path, files: Iterable[str], others: bytes) -> bytes:
-    """The rules of the `.gitignore` files, after the `others`.
+    """Collect the rules of the `.gitignore` files, after the `others`.
 
-    A rule of a deeper folder comes later and so rules, as in git.
+    A rule of a deeper folder comes later, so it takes precedence, as in git.
     """
     listed = [others]
     for file in sorted(files, key=lambda path: path.count("/")):
@@ -40,13 +40,13 @@ def rules_of(top: Path, files: Iterable[str], others: bytes) -> bytes:
 
 
 def all_rules(rules: bytes, ignored: Iterable[str]) -> bytes:
-    """The rules, and behind them folders and files that stay ignored."""
+    """Append folders and files that stay ignored to the rules."""
     listed = [b"/" + _SPECIAL.sub(rb"\\\1", os.fsencode(path)) for path in ignored if _can_be_written(path)]
     return rules + b"\n".join([_BEHIND, *listed]) + b"\n"
 
 
 def rules_in(rules: bytes) -> bytes:
-    """The rules that `all_rules` got."""
+    """Return the rules that `all_rules` got."""
     return rules.rpartition(_BEHIND + b"\n")[0]
 
 
@@ -55,7 +55,7 @@ def _can_be_written(path: str) -> bool:
 
 
 def _below(folder: bytes, content: bytes) -> Iterator[bytes]:
-    """The rules of a file in a folder, as they are written at the top."""
+    """Rewrite the rules of a folder's file as they are written at the top."""
     if b"\n" in folder:
         return
     start = b"/" + _SPECIAL.sub(rb"\\\1", folder) + b"/"
@@ -69,7 +69,7 @@ def _below(folder: bytes, content: bytes) -> Iterator[bytes]:
 
 
 def named_by(rules: Mapping[str, Iterable[str]], paths: Collection[str]) -> set[str]:
-    """Those of the paths that rules name as the lines of a `.gitignore` in their folder would; `""` is the top.
+    """Return the paths that rules name as lines of a `.gitignore` in their folder would; `""` is the top.
 
     git decides, in an empty repository of its own. Raises `CheckpointFailed`.
     """
@@ -89,7 +89,7 @@ def named_by(rules: Mapping[str, Iterable[str]], paths: Collection[str]) -> set[
 
 
 def named(git: GitProgram, paths: Iterable[str], *settings: str) -> list[str]:
-    """Those of the paths that a rule of that git's work tree names, whatever its index has. Raises `GitFailed`."""
+    """Return the paths that a rule of that git's work tree names, whatever its index has. Raises `GitFailed`."""
     env = {name: value for name, value in git.env.items() if name != _REFUSED}
     given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)  # no path begins with a `:`
     check = (*settings, "check-ignore", "--no-index", "-z", "--stdin")

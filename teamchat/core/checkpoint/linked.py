@@ -29,7 +29,7 @@ _LINKS = ("refs", "packed-refs", "objects")
 
 
 def linked_at(repository: GitRepository, state_folder: Path, folder: Path) -> GitRepository | None:
-    """The linked worktree of the repository at `folder`; None if the folder is not one, or no longer."""
+    """Return the linked worktree of the repository at `folder`; None if the folder is not one, or no longer."""
     linked = find_repository(folder, state_folder)
     ours = isinstance(linked, GitRepository) and linked.top == folder and linked.git_dir == _own(repository, folder)
     return linked if ours and isinstance(linked, GitRepository) else None
@@ -79,7 +79,7 @@ def relink(repository: GitRepository, folder: Path, linked: Path, moved: Path) -
 def move_on(repository: GitRepository, state_folder: Path, folder: Path, branch: str, start: str | None) -> str | None:
     """Have a work tree whose branch is still at `start` begin at the HEAD of `repository`, with a copy of its index.
 
-    Returns where it begins now: `start` again, where its branch has got commits. Raises `CheckpointFailed`.
+    Returns where it begins now: `start` again if its branch has commits. Raises `CheckpointFailed`.
     """
     own = _own(repository, folder)
     with _opened(repository, state_folder, branch, folder) as git:
@@ -110,20 +110,20 @@ def unlink(repository: GitRepository, state_folder: Path, folder: Path, branch: 
 
 
 def branches(repository: GitRepository, state_folder: Path) -> set[str]:
-    """The names of all branches. Raises `CheckpointFailed`."""
+    """List the names of all branches. Raises `CheckpointFailed`."""
     with _opened(repository, state_folder) as git:
         listed = git("for-each-ref", "--format=%(refname)", "refs/heads/").decode(errors="replace")
         return {name.removeprefix("refs/heads/") for name in listed.splitlines()}
 
 
 def _own(repository: GitRepository, folder: Path) -> Path:
-    """What the repository keeps of the work tree at `folder`: its HEAD and its index."""
+    """Return the folder in which the repository keeps HEAD and index of the work tree at `folder`."""
     digest = sha256(os.fsencode(folder)).hexdigest()[:12]
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 
 
 def refuse_links(repository: GitRepository, branch: str = "", folder: Path | None = None) -> None:
-    """Raises `CheckpointFailed` where a link would lead changes of the `branch` or the work tree elsewhere."""
+    """Raise `CheckpointFailed` where a link would lead changes of the `branch` or the work tree elsewhere."""
     heads = [f"refs/heads/{part}" for part in (*folders_of(branch), branch) if part]
     places = [repository.common_dir / name for name in ("refs", "refs/heads", *heads, "packed-refs", "worktrees")]
     for place in (*places, *([_own(repository, folder)] if folder else [])):
@@ -135,7 +135,7 @@ def refuse_links(repository: GitRepository, branch: str = "", folder: Path | Non
 def _opened(
     repository: GitRepository, state_folder: Path, branch: str = "", folder: Path | None = None
 ) -> Iterator[GitProgram]:
-    """A git on the refs and the objects of the user's repository, which reads its configuration nowhere.
+    """Open a git on the refs and objects of the user's repository, which never reads its configuration.
 
     It is to change the `branch` and what the repository keeps of the work tree at `folder`. One process at a time has
     it. Raises `CheckpointFailed`.

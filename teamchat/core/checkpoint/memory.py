@@ -24,8 +24,8 @@ NOTHING: Stamp = (0, 0, 0, 0)
 class Permissions(Struct):
     """The permissions of files: `number` files have the bits `most`, those of `others` are by path.
 
-    What has none, as a link or a submodule, stands among the others with None. `most` has to stay among the usual ones,
-    or those that have it have to be found again.
+    A path without any, such as a link or a submodule, is among the others with None. `most` has to stay among the usual
+    ones, or those that have it have to be found again.
     """
 
     most: int = 0
@@ -34,27 +34,27 @@ class Permissions(Struct):
 
     @classmethod
     def of(cls, found: Mapping[str, int | None]) -> Permissions:
-        """Those of all files, by path."""
+        """Count the permissions of all files, given by path."""
         counted = Counter(bits for bits in found.values() if bits is not None)
         most = min(counted, key=lambda bits: (-counted[bits], bits), default=0)
         return cls(most, counted[most], {path: bits for path, bits in found.items() if bits != most})
 
     def put(self, path: str, bits: int | None) -> None:
-        """Add a file, which has none yet."""
+        """Add a file that is not counted yet."""
         if bits == self.most:
             self.number += 1
         else:
             self.others[path] = bits
 
     def remove(self, path: str) -> None:
-        """Take out a file, which has some."""
+        """Remove a counted file."""
         if path in self.others:
             del self.others[path]
         else:
             self.number -= 1
 
     def usual(self) -> dict[str, int]:
-        """The permissions of most files by their modes in git."""
+        """Return the permissions of most files by their modes in git."""
         counted = Counter({self.most: self.number}) + Counter(bits for bits in self.others.values() if bits is not None)
         usual: dict[str, int] = {}
         for some in sorted(counted, key=lambda bits: (-counted[bits], bits)):
@@ -63,34 +63,40 @@ class Permissions(Struct):
 
 
 class Memory(Struct):
-    """What the last look knew of a work tree on that `device`.
-
-    `index` is the state of the index that it left, and `tree` what is in it; `checkpoint` has that
-    tree and the notes of the digest `noted`. `folders` are those of its files, and
-    `again` are files whose permissions are read again with the next look. `users` is the state of the user's index,
-    with its `submodules`, True where ours has them. `ignored` are the folders that git ignored when a turn began last,
-    `others` what it did not ignore and the index lacks, each by the rules with a digest, and `closed` the folders that
-    cannot be opened. `walked` are the folders of the work tree; there are none but where `local`: its file system tells
-    the time of each change.
-    """
+    """What the last look knew of a work tree."""
 
     device: int = 0
+    """The device of the work tree."""
     index: Stamp = NOTHING
+    """The state of the index that the look left."""
     users: Stamp = NOTHING
+    """The state of the user's index."""
     tree: str = ""
+    """The tree of what is in the index."""
     checkpoint: str = ""
+    """The checkpoint with that tree, and with the notes of the digest `noted`."""
     noted: str = ""
     permissions: Permissions = field(default_factory=Permissions)
     folders: list[str] = []
+    """The folders of the files in the index."""
     again: list[str] = []
+    """The files whose permissions the next look reads again."""
     submodules: dict[str, bool] = {}
+    """The submodules of the user's index, True where ours has them."""
     ignored: list[str] = []
+    """The folders that git ignored when a turn began last."""
     ignored_by: str = ""
+    """The digest of the rules by which they were ignored."""
     others: list[str] = []
+    """The paths that git did not ignore and the index lacks."""
     others_by: str = ""
+    """The digest of the rules by which they were not ignored."""
     closed: list[str] = []
+    """The folders that cannot be opened."""
     local: bool = False
+    """Whether the file system tells the time of each change."""
     walked: dict[str, Folder] = {}
+    """The folders of the work tree; empty unless it is `local`."""
 
     def keep(self, file: Path) -> None:
         """Write it. Raises `OSError`."""
@@ -98,7 +104,7 @@ class Memory(Struct):
 
 
 def recalled(file: Path, index: Path, device: int) -> Memory | None:
-    """What the last look at the files kept; None where it is not of the index and the device as they are."""
+    """Read what the last look at the files kept; None if the index or the device is another one now."""
     try:
         memory = convert(json.loads(file.read_bytes()), Memory)
     except (OSError, ValueError, ValidationError):
@@ -107,7 +113,7 @@ def recalled(file: Path, index: Path, device: int) -> Memory | None:
 
 
 def stamp(file: Path) -> Stamp:
-    """What changes with each write of a file that is replaced; `NOTHING` where there is none."""
+    """Return a value that changes with each write of a file that is replaced; `NOTHING` without a file."""
     try:
         status = file.stat()
     except OSError:
@@ -116,7 +122,7 @@ def stamp(file: Path) -> Stamp:
 
 
 def folders_of_files(paths: Iterable[str]) -> list[str]:
-    """The folders that the files are in, and those above."""
+    """List the folders that the files are in, and those above."""
     found = {path.rpartition("/")[0] for path in paths}
     above = {folder.rpartition("/")[0] for folder in found}
     while not above <= found:

@@ -71,7 +71,7 @@ def merge(repository: GitRepository, base: str, ours: str, theirs: str, favour: 
 def _both_changed(
     git: GitProgram, base: TreeEntry | None, ours: TreeEntry | None, theirs: TreeEntry | None, favour: Favour | None
 ) -> TreeEntry | str:
-    """What becomes of a file that both changed, or why that is not known."""
+    """Decide what becomes of a file that both changed, or say why that is not known."""
     if ours is None or theirs is None:
         return "deleted by one, changed by the other"
     if base is None:
@@ -88,7 +88,7 @@ def _both_changed(
 
 
 def _merged_lines(git: GitProgram, blobs: Iterable[str], favour: Favour | None) -> str | None:
-    """The blob of the merged text; "" where both changed the same lines, None for what is no text."""
+    """Merge a text and return its blob; "" where both changed the same lines, None for a binary file."""
     with tempfile.TemporaryDirectory(prefix="teamchat-merge-") as name:
         files = [Path(name, side) for side in ("ours", "base", "theirs")]
         for file, blob in zip(files, blobs, strict=True):
@@ -102,7 +102,7 @@ def _merged_lines(git: GitProgram, blobs: Iterable[str], favour: Favour | None) 
 
 
 def _in_each_others_way(own: Mapping[str, TreeEntry], paths: Mapping[str, TreeEntry | None]) -> list[Clash]:
-    """The paths that would have to be a file and a folder at once."""
+    """Find the paths that would have to be a file and a folder at once."""
     after = {path for path in own if paths.get(path, True)} | {path for path, entry in paths.items() if entry}
     folders = {path[:at] for path in after for at, letter in enumerate(path) if letter == "/"}
     return [Clash(path, "a file of one, a folder of the other", final=True) for path in after & folders]

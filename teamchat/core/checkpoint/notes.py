@@ -39,11 +39,11 @@ class Notes(Struct, frozen=True):
     left_out: tuple[tuple[str, str, str], ...] = ()
 
     def bits_of(self, path: str, mode: str) -> int | None:
-        """The permissions of a file; None of a link or a submodule, and where nobody knows them."""
+        """Return the permissions of a file; None for a link or a submodule, and where nobody knows them."""
         return self.bits.get(path, self.usual.get(mode))
 
     def with_entries(self, paths: Mapping[str, TreeEntry | None]) -> Notes:
-        """The notes of the same files but these."""
+        """Return the notes with those paths changed."""
         bits = {path: some for path, some in self.bits.items() if path not in paths}
         for path, entry in paths.items():
             if entry and entry.bits is not None and entry.bits != self.usual.get(entry.mode):
@@ -52,7 +52,7 @@ class Notes(Struct, frozen=True):
 
 
 def notes(files: Permissions, folders: Mapping[str, int], left_out: Iterable[LeftOut]) -> Notes:
-    """The notes of files and folders, these by their paths with their permissions."""
+    """Make the notes of files and of folders, given by their paths with their permissions."""
     usual = files.usual()
     as_usual = set(usual.values())
     others = {path: some for path, some in sorted(files.others.items()) if some is not None and some not in as_usual}
@@ -64,18 +64,18 @@ def notes(files: Permissions, folders: Mapping[str, int], left_out: Iterable[Lef
 
 
 def message_of(found: Notes) -> bytes:
-    """The notes as the message of a commit."""
+    """Encode the notes as the message of a commit."""
     fields = {name: getattr(found, name) for name in Notes.__struct_fields__}
     return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
 
 
 def store_notes(git: GitProgram, tree: str, message: bytes) -> str:
-    """The id of the checkpoint that has the tree and the notes of the message."""
+    """Store the checkpoint with the tree and the notes of the message, and return its id."""
     return replace(git, env={**git.env, **NOBODY})("commit-tree", tree, given=message).decode().strip()
 
 
 def notes_of(git: GitProgram, name: str) -> Notes:
-    """The notes of a checkpoint; none of a plain tree."""
+    """Read the notes of a checkpoint; none of a plain tree."""
     head, _, content = git("cat-file", "--batch", given=f"{name}\n".encode()).partition(b"\n")
     if b" commit " not in head:
         return Notes()

@@ -38,7 +38,7 @@ class CheckpointPack(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TooLarge(CheckpointFailed):
-    """A checkpoint has more new files than travel. The message says how much it is, and which are large."""
+    """A checkpoint has too many bytes of new files to send. The message says how many, and which files are large."""
 
 
 class LacksBase(CheckpointFailed):
@@ -48,7 +48,7 @@ class LacksBase(CheckpointFailed):
 def pack(
     repository: GitRepository, state_folder: Path, checkpoint: str, known: Sequence[str], beside: Path | None = None
 ) -> CheckpointPack:
-    """The checkpoint over the first of the commits or trees `known` that is here.
+    """Pack the checkpoint over the first of the commits or trees `known` that is here.
 
     `beside` is a folder of objects of another repository, where these may be. Raises `TooLarge` and
     `CheckpointFailed`.
@@ -73,9 +73,9 @@ def pack(
 
 
 def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack, ref: str) -> None:
-    """Take over the objects of a checkpoint, which `ref` keeps then. No file of the work tree is written.
+    """Take over the objects of a checkpoint, and have `ref` keep it. No file of the work tree is written.
 
-    git checks all of them before one is here. Raises `LacksBase` and `CheckpointFailed`.
+    git checks all objects before it stores one. Raises `LacksBase` and `CheckpointFailed`.
     """
     check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
@@ -97,7 +97,7 @@ def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack
 
 
 def borrow(repository: GitRepository, state_folder: Path) -> None:
-    """Let the store use the objects of the repository itself, so that what both have need not come."""
+    """Let the store use the objects of the repository itself, so that common objects need not be sent."""
     with open_shadow(repository, state_folder, _LONGEST_S, files=False):
         place = repository.store / "objects" / "info" / "alternates"
         place.parent.mkdir(exist_ok=True)
@@ -105,7 +105,7 @@ def borrow(repository: GitRepository, state_folder: Path) -> None:
 
 
 def _tree(git: GitProgram, name: str) -> str | None:
-    """The tree of a commit, or a tree itself; None where it is not here."""
+    """Find the tree of a commit, or a tree itself; None where it is not here."""
     try:
         return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{tree}}").decode().strip() or None
     except GitFailed:
@@ -118,12 +118,12 @@ def _commit(git: GitProgram, tree: str, *parents: str) -> str:
 
 
 def _of_one(git: GitProgram, checkpoint: str) -> bytes:
-    """A pack of the commit alone: nothing of its files is new."""
+    """Pack the commit alone: nothing of its files is new."""
     return git("pack-objects", "--stdout", "-q", given=f"{checkpoint}\n".encode())
 
 
 def _sizes(git: GitProgram, revisions: str) -> list[tuple[int, bytes]]:
-    """The objects of a pack: their sizes and paths, the largest first."""
+    """List the objects of a pack: their sizes and paths, the largest first."""
     listed = git("rev-list", "--objects", "--stdin", given=revisions.encode())
     told = git("cat-file", "--batch-check=%(objectsize) %(rest)", given=listed).splitlines()
     pairs = (line.partition(b" ")[::2] for line in told)

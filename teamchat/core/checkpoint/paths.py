@@ -22,7 +22,7 @@ def _is_name(part: str) -> bool:
 
 
 def folders_of(path: str) -> Iterator[str]:
-    """The folders that a path is in, the topmost first."""
+    """Yield the folders that a path is in, the topmost first."""
     at = path.find("/")
     while at != -1:
         yield path[:at]
@@ -35,5 +35,5 @@ def is_within(path: str, places: Collection[str]) -> bool:
 
 
 def readable(path: str) -> str:
-    """A path as text: bytes that are no UTF-8 are in it as escapes."""
+    """Return a path as text: bytes that are not UTF-8 are in it as escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -23,9 +23,9 @@ class _Path(Struct):
 
 
 def plan_restore(steps: Sequence[TurnChanges], current: Mapping[str, TreeEntry | None]) -> RestorePlan:
-    """How to undo `steps`, which are in the order in which they were done.
+    """Plan how to undo `steps`, which are in the order in which they were done.
 
-    `current` has every path that there is now; one that it has not, or has as None, is not there. A path is a conflict
+    `current` has every existing path; one that it lacks, or has as None, does not exist. A path is a conflict
     where somebody else changed it between two steps that touched it or after the last one, unless it is again as it was
     before the first; and where another path that stays is in the way: a file where a folder is needed, or the other way
     round. Only paths that a step touched are in the plan.
@@ -64,7 +64,7 @@ def _is_submodule(*entries: TreeEntry | None) -> bool:
 
 
 def _blocked(restore: Mapping[str, TreeEntry | None], current: Mapping[str, TreeEntry | None]) -> set[str]:
-    """The paths that cannot be put back because of one that stays. One that is not put back stays, too."""
+    """Find paths that cannot be put back because of another that stays. A blocked path stays, too."""
     there = {path for path, entry in current.items() if entry is not None}
     blocked: set[str] = set()
     while True:

@@ -48,7 +48,7 @@ def has_secret_name(path: str) -> bool:
 
 
 def umask() -> int:
-    """The umask of this process, which only a change of it would tell where there is no `/proc`."""
+    """Read the umask of this process, or assume the usual one without `/proc`: only a change of it would tell."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("Umask:"):

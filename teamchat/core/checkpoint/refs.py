@@ -28,23 +28,23 @@ _NO_TIME = 0.0
 
 
 def check_ref(ref: str) -> None:
-    """Raises `ValueError` for a ref that is not ours to write."""
+    """Raise `ValueError` for a ref that is not ours to write."""
     if not _NAME.fullmatch(ref) or ".." in ref:
         raise ValueError(f"{ref!r} is no ref of teamchat")
 
 
 def git_command(repository: GitRepository) -> tuple[str, ...]:
-    """How a person's command line for git begins that brings files of a checkpoint back."""
+    """Return how a person's git command begins that brings files of a checkpoint back."""
     return ("git", f"--git-dir={repository.store}", f"--work-tree={repository.top}")
 
 
 def noted_at(repository: GitRepository, ref: str) -> Path:
-    """Where it is noted what was ignored when the turn of that ref began."""
+    """Return the file that notes what was ignored when the turn of that ref began."""
     return repository.store / f"began-{ref.removeprefix(_PREFIX).replace('/', '-')}"
 
 
 def set_ref(shadow: Shadow, ref: str, tree: str) -> None:
-    """Have `ref` name the checkpoint, and note the time. Raises `GitFailed`, also where it is no longer there."""
+    """Have `ref` name the checkpoint, and note the time. Raises `GitFailed`, also if the checkpoint is gone."""
     _record(shadow.repository, ref)  # first: whoever is killed in between leaves no ref without a time
     _unlock(shadow.repository, ref)
     shadow.git("update-ref", "--no-deref", ref, tree)
@@ -75,16 +75,16 @@ def _names(shadow: Shadow, below: str) -> list[str]:
 
 
 def tree_of(repository: GitRepository, state_folder: Path, ref: str) -> str | None:
-    """The tree that `ref` names; None if there is no such ref. Raises `CheckpointFailed`."""
+    """Return the tree that `ref` names; None if there is no such ref. Raises `CheckpointFailed`."""
     check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         return shadow.git("for-each-ref", "--format=%(objectname)", ref).decode().strip() or None
 
 
 def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dict[str, str]:
-    """The trees by the refs of `session` (the part after `refs/teamchat/`), in the order in which they were taken.
+    """Return the trees by the refs of `session` (the part after `refs/teamchat/`), in the order of their taking.
 
-    Without those whose times are lost: nobody knows their order. Raises `CheckpointFailed`.
+    Refs whose times are lost are left out: nobody knows their order. Raises `CheckpointFailed`.
     """
     below = f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
@@ -96,7 +96,7 @@ def trees_of(repository: GitRepository, state_folder: Path, session: str) -> dic
 
 
 def refs_below(repository: GitRepository, state_folder: Path, name: str) -> list[str]:
-    """The refs whose names begin with `name` and a slash. Raises `CheckpointFailed`."""
+    """List the refs whose names begin with `name` and a slash. Raises `CheckpointFailed`."""
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         return _names(shadow, f"{name}/")
 
@@ -146,7 +146,7 @@ def _remove(shadow: Shadow, refs: list[str]) -> int:
 def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) -> int:
     """Remove what is older than `keep_s`, and was so a day ago already. Returns how many. Raises `CheckpointFailed`.
 
-    So a clock that is wrong for a while makes nothing old: what only it has found to be old is no longer so then.
+    So a clock that is wrong for a day removes nothing: what seemed old then no longer does a day later.
     """
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
         now, last = time.time(), _number(_read(repository, _PRUNED))
@@ -181,6 +181,6 @@ def _number(text: str) -> float:
 
 
 def _times(repository: GitRepository) -> dict[str, float]:
-    """When each ref was written last, in the order in which they were first written."""
+    """Read when each ref was written last, in the order in which they were first written."""
     parted = (line.partition(" ") for line in _read(repository, _TIMES).splitlines())
     return {ref: float(at) for at, _, ref in parted if at.isdigit()}

@@ -51,16 +51,15 @@ _STATE, _TOP, _BESIDE = range(3)  # where something can be aside: in the state f
 
 
 class Restore(Struct, frozen=True):
-    """What is to be put back in one work tree: every path of `wanted` becomes that entry, and None deletes it.
-
-    `known` has what a checkpoint that stays has at these paths. What is there at a path of `keep` may be anything: it
-    is kept.
-    """
+    """What is to be put back in one work tree."""
 
     repository: GitRepository
     known: Mapping[str, TreeEntry | None]
+    """The entries that a checkpoint which stays has at these paths."""
     wanted: Mapping[str, TreeEntry | None]
+    """The entry that each path becomes; None deletes it."""
     keep: Collection[str] = ()
+    """The paths at which anything may be: it is kept."""
 
 
 class KeptFile(Struct, frozen=True):
@@ -89,7 +88,7 @@ class FilesChanged(CheckpointFailed):
 
 
 def kept_commands(kept: Sequence[KeptFile]) -> str | None:
-    """A command for each that brings it back; None where all names are fit for no terminal."""
+    """List the commands that bring the kept files back; None where no name is fit for a terminal."""
     return "\n".join(file.command for file in kept if file.command.isprintable()) or None
 
 
@@ -126,7 +125,7 @@ def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False
 
 
 def _opening(top: Path, failed: Iterable[str]) -> list[str]:
-    """The commands that let the owner of the folders write there, after which what has failed can be done again."""
+    """List the commands that let the owner of folders write there, after which failed paths can be tried again."""
     folders = [next(folder for folder in (top / path).parents if folder.is_dir()) for path in failed]
     closed = [folder for folder in dict.fromkeys(folders) if not os.access(folder, os.W_OK | os.X_OK)]
     own = [folder for folder in closed[:_MOST_NAMED] if folder.stat().st_uid == os.geteuid()]
@@ -140,7 +139,7 @@ def _told(failed: Mapping[str, str]) -> str:
 
 
 def recover(state_folder: Path) -> tuple[KeptFile, ...]:
-    """Complete what killed processes left aside: what is no checkpoint's goes back to its place, or is kept.
+    """Complete what killed processes left aside: what no checkpoint has goes back to its place, or is kept.
 
     Raises `CheckpointFailed`.
     """
@@ -235,7 +234,7 @@ class _Work(Struct):
 
     @classmethod
     def left_behind(cls, state: Path, name: str) -> Self | None:
-        """What a killed process was doing; None where its process is alive. One without a journal did nothing yet."""
+        """Find what a killed process was doing; None while it lives. Without a journal it has done nothing yet."""
         folder = state / RESTORING / name
         try:
             lock = os.open(folder / "journal", _LOOK)
@@ -357,7 +356,7 @@ class _Work(Struct):
         return self.force or step.keep
 
     def look_again(self) -> None:
-        """Raises `_Changed` where somebody wrote into what is aside."""
+        """Raise `_Changed` where somebody wrote into what is aside."""
         for step in self.steps:
             if step.moved in ("out", "both"):
                 assert step.place is not None
@@ -404,7 +403,7 @@ class _Work(Struct):
     # ending
 
     def end(self) -> list[KeptFile]:
-        """Remove what is aside and a checkpoint's, keep the rest, and forget the journal."""
+        """Remove what is aside and in a checkpoint, keep the rest, and forget the journal."""
         kept_files: list[KeptFile] = []
         for step in self.steps:
             for place in self._places(step):
@@ -424,7 +423,7 @@ class _Work(Struct):
         return kept_files
 
     def _places(self, step: _Step) -> Sequence[int]:
-        """Where something of the step may be aside: a killed process does not tell."""
+        """Return the places where something of the step may be aside: a killed process does not tell."""
         if self.repository is None:
             return range(_BESIDE + 1)
         return () if step.place is None else (step.place,)
@@ -493,7 +492,7 @@ class _Work(Struct):
     # what is aside
 
     def _aside(self, place: int, step: _Step, folder: int) -> tuple[int, str]:
-        """The folder and the name under which something of the step is aside; `folder` is that of the path."""
+        """Return the folder and the name under which something of the step is aside; `folder` is that of the path."""
         if place == _BESIDE:
             return folder, f".teamchat-{self.token}-{step.number}"
         if place == _TOP and _TOP not in self.asides:
@@ -506,7 +505,7 @@ class _Work(Struct):
 
     @contextlib.contextmanager
     def _at(self, place: int, step: _Step) -> Iterator[tuple[int, str]]:
-        """Where something is aside. Raises `OSError` where that folder is not there."""
+        """Open the place where something is aside. Raises `OSError` where that folder is not there."""
         if place == _TOP and _TOP not in self.asides:
             self.asides[_TOP] = os.open(self.top / f".teamchat-{self.token}", _FOLDER)
         if place != _BESIDE:
@@ -517,7 +516,7 @@ class _Work(Struct):
 
     @contextlib.contextmanager
     def _folder(self, step: _Step) -> Iterator[int]:
-        """The folder of a path, which is made if it is missing."""
+        """Open the folder of a path, and make it if it is missing."""
         with _Folders(self.top) as folders:
             yield folders.get(step.path.rpartition("/")[0], [])
 
@@ -556,7 +555,7 @@ class _Folders:
             os.close(self._open.pop()[1])
 
     def get(self, path: str, made: list[str] | None = None) -> int:
-        """The folder `path`, "" for the top; with `made` missing ones are made and noted there.
+        """Open the folder `path`, "" for the top; with `made` missing ones are made and noted there.
 
         Raises `OSError`, also where it is reached through a symbolic link.
         """
@@ -606,7 +605,7 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 
 def _is(folder: int, name: str, entry: TreeEntry | None, form: str, *, exact: bool = False) -> bool:
-    """Whether that is at a name, by its bytes; with `exact` also by its permissions."""
+    """Whether the entry is at a name, by its bytes; with `exact` also by its permissions."""
     status = _status(folder, name)
     if entry is None or status is None:
         return False
@@ -633,7 +632,7 @@ def _blob(content: bytes, form: str) -> str:
 
 
 def _blob_of(file: IO[bytes], form: str) -> str | None:
-    """What git would call the content; None where it changes while it is read."""
+    """Return git's name for the content; None where it changes while it is read."""
     size = os.fstat(file.fileno()).st_size
     digest, read = hashlib.new(form, b"blob %d\0" % size, usedforsecurity=False), 0
     while read <= size and (piece := file.read(_PIECE)):
@@ -671,7 +670,7 @@ def _is_written(file: int) -> bool:
 
 
 def _is_hollow(folder: int, name: str) -> bool:
-    """Whether it is a folder that holds no file: git knows of no folders."""
+    """Whether the name is a folder that holds no file: git knows of no folders."""
     try:
         inner = os.open(name, _FOLDER, dir_fd=folder)
     except OSError:
@@ -716,7 +715,7 @@ def _write(folder: int, name: str, entry: TreeEntry, content: bytes, there: os.s
 
 
 def _contents(repository: GitRepository, steps: Sequence[_Step]) -> Iterator[tuple[_Step, bytes | None]]:
-    """Every step with the content that its path is to have; None where no checkpoint has it any more, or damaged."""
+    """Yield every step with the content for its path; None where no checkpoint has it any more, or it is damaged."""
     if not steps:
         return
     wanted = b"".join(f"{step.wanted.blob}\n".encode() for step in steps if step.wanted)

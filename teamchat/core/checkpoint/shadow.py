@@ -68,13 +68,13 @@ class Shadow(Struct, frozen=True):
     excluded: Path
 
     def users_index(self, *arguments: str) -> bytes:
-        """What `ls-files` prints for the user's index. The shared part of a split one is in its folder."""
+        """Return what `ls-files` prints for the user's index. The shared part of a split one is in its folder."""
         own = {"GIT_DIR": str(self.repository.git_dir), "GIT_COMMON_DIR": str(self.repository.store)}
         env = {name: value for name, value in self.git.env.items() if name != "GIT_INDEX_FILE"}
         return replace(self.git, env={**env, **own})("ls-files", "-z", *arguments)
 
     def file(self, name: str) -> Path:
-        """A file beside the index."""
+        """Return a file beside the index."""
         return self.index.with_name(f"{self.index.name}.{name}")
 
 
@@ -88,7 +88,7 @@ def open_shadow(
     *,
     files: bool = True,
 ) -> Iterator[Shadow]:
-    """The store of a repository, made if it is missing, until the end of the block.
+    """Open the store of a repository, made if it is missing, until the end of the block.
 
     Without `files` it is not for a look at the files of the work tree, so nothing of the user's settings is read. One
     process at a time has it. Raises `CheckpointFailed`.
@@ -147,7 +147,7 @@ def _locked(lock: int) -> bool:
 
 
 def _configure(repository: GitRepository) -> None:
-    """Have the store the settings of this version, whoever has changed them: git runs what a configuration names."""
+    """Give the store the settings of this version, whoever has changed them: git runs what a configuration names."""
     reftable = (repository.store / "reftable").exists()
     extensions = {"objectFormat": "sha256"} if repository.object_format == "sha256" else {}
     extensions |= {"refStorage": "reftable"} if reftable else {}
@@ -183,7 +183,7 @@ def _opened(
 
 
 def _users_settings(repository: GitRepository, stopped: Callable[[], bool] | None) -> tuple[dict[str, str], Path]:
-    """How the user's git compares names, and where the user's list of ignored files is."""
+    """Read how the user's git compares names, and where the user's list of ignored files is."""
     settings: dict[str, str] = {}
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path(os.environ.get("HOME", "/")) / ".config")
     excludes = config / "git" / "ignore"
@@ -199,7 +199,7 @@ def _users_settings(repository: GitRepository, stopped: Callable[[], bool] | Non
 
 
 def _excluded(repository: GitRepository, state_folder: Path, excludes: Path) -> bytes:
-    """The rules that are not in `.gitignore` files, and our own folder in the work tree; the last one rules."""
+    """Collect the rules that are not in `.gitignore` files, and our own folder in the work tree; the last one rules."""
     parts = []
     for file in (excludes, repository.common_dir / "info" / "exclude"):
         with contextlib.suppress(OSError, ValueError):
@@ -212,7 +212,7 @@ def _excluded(repository: GitRepository, state_folder: Path, excludes: Path) -> 
 
 
 def keep_file(file: Path, content: bytes) -> None:
-    """Make `content` what the file has, and leave its time as it is where it has that."""
+    """Write `content` to the file, unless it has that already: then its time stays."""
     with contextlib.suppress(OSError):
         if file.read_bytes() == content:
             return

@@ -91,8 +91,8 @@ def take(
 ) -> Checkpoint:
     """Record the files of the work tree as they are, and have `ref` (`refs/teamchat/...`) keep them.
 
-    What the index of a checkpoint once held stays in the next ones as long as it is there, also when it is ignored by
-    then: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
+    What the index of a checkpoint once held stays in the next ones as long as it exists, even if it is ignored
+    later: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
     `after` is the checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too,
     although the turn took the rule away or moved the file.
 
@@ -105,7 +105,7 @@ def take(
 def begin_turn(
     repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None
 ) -> Begun:
-    """The same, and note what is ignored now, for `end_turn`."""
+    """Record the files as `take` does, and note what is ignored now, for `end_turn`."""
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
         begun = _begun(shadow, at, *_taken(shadow, ref, limits, begins=True))
@@ -114,7 +114,7 @@ def begin_turn(
 
 
 def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
-    """The beginning of a turn with that checkpoint: what is ignored now is noted for its end."""
+    """Begin a turn with that checkpoint: what is ignored now is noted for its end."""
     left_out = {omitted.path: omitted.why for omitted in checkpoint.left_out}
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
@@ -125,9 +125,9 @@ def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Be
 def end_and_begin(
     repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Begun:
-    """The same as `end_turn`, with what is ignored now: other turns may begin with this checkpoint.
+    """Take the checkpoint that ends a turn, as `end_turn` does, and note what is ignored: others may begin with it.
 
-    `begin_with` has them do so. One look at the files is the end of one and the beginning of the others.
+    `begin_with` has other turns do so. One look at the files ends one turn and begins the others.
     """
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
@@ -140,7 +140,7 @@ def end_and_begin(
 def begin_with(repository: GitRepository, state_folder: Path, begun: Begun, ref: str) -> None:
     """Have a turn begin with a checkpoint that was taken for another one.
 
-    Nothing of the files is looked at. Raises `CheckpointFailed`.
+    No file is looked at. Raises `CheckpointFailed`.
     """
     check_ref(ref)
     with open_shadow(repository, state_folder, _LONGEST_S, files=False) as shadow:
@@ -151,9 +151,9 @@ def begin_with(repository: GitRepository, state_folder: Path, begun: Begun, ref:
 def end_turn(
     repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Checkpoint:
-    """The checkpoint after the turn that began with the one of the ref `began`.
+    """Take the checkpoint after a turn, whose first checkpoint has the ref `began`.
 
-    What was there by then and not recorded is no part of it: git ignored it, or it was elsewhere.
+    A file that was unrecorded before the turn is no part of it: git ignored the file, or it was elsewhere.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
         since, file = _since(shadow, began)
@@ -163,7 +163,7 @@ def end_turn(
 
 
 def _since(shadow: Shadow, began: str) -> tuple[_Since, Path]:
-    """What was noted when the turn of the ref `began` began, and the file that has it. Raises `CheckpointFailed`."""
+    """Read what was noted when the turn of the ref `began` began, and its file. Raises `CheckpointFailed`."""
     file = noted_at(shadow.repository, began)
     try:
         noted = json.loads(file.read_bytes())
@@ -176,7 +176,7 @@ def _since(shadow: Shadow, began: str) -> tuple[_Since, Path]:
 def take_restored(
     repository: GitRepository, state_folder: Path, ref: str, base: str, paths: Mapping[str, TreeEntry | None]
 ) -> str:
-    """The checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
+    """Make the checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
 
     No file is read, so what somebody else changes at the same time is their change, and no part of it. Raises
     `CheckpointFailed`.
@@ -224,26 +224,21 @@ def _taken(
 
 
 def _in_index(shadow: Shadow) -> set[str]:
-    """The paths of our index, as far as git can read it."""
+    """List the paths of our index, as far as git can read it."""
     with suppress(GitFailed):
         return set(_paths(shadow.git("ls-files", "-z")))
     return set()
 
 
 def _in_checkpoint(shadow: Shadow, ref: str) -> set[str]:
-    """The paths of the checkpoint of a ref, as far as git can read it."""
+    """List the paths of the checkpoint of a ref, as far as git can read it."""
     with suppress(GitFailed):
         return set(_paths(shadow.git("ls-tree", "-r", "-z", "--name-only", ref)))
     return set()
 
 
 class _Look(Struct):
-    """One look at the files. `extra` are paths that the index is to have, although git may ignore them.
-
-    `memory` is what the last look kept, and in the end what this one does; without it, all is `forgotten`. `unchanged`:
-    no folder has another file than with the last look. `lines` are those of all files of rules, None where they are
-    more than `MOST_RULES` bytes.
-    """
+    """One look at the files."""
 
     shadow: Shadow
     limits: CheckpointLimits
@@ -251,12 +246,17 @@ class _Look(Struct):
     since: _Since | None = None
     after: str | None = None
     extra: set[str] = field(default_factory=set)
+    """The paths that the index is to have, although git may ignore them."""
     earlier: set[str] = field(default_factory=set)
     memory: Memory = field(default_factory=Memory)
+    """What the last look kept, and in the end what this one keeps."""
     forgotten: bool = False
+    """Whether the last look kept nothing that still holds."""
     found: Walk = field(default_factory=Walk)
     unchanged: bool = False
+    """Whether no folder has another file than at the last look."""
     lines: bytes | None = None
+    """The lines of all files of rules, None if they exceed `MOST_RULES` bytes."""
     left_out: dict[str, LeftOut] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
     umask: int = field(default_factory=umask)
@@ -264,7 +264,7 @@ class _Look(Struct):
     users: set[str] | None = None
 
     def take(self) -> str:
-        """The id of the checkpoint."""
+        """Take the checkpoint, and return its id."""
         git, kept = self.shadow.git, self.shadow.file("memory")
         top = self.shadow.repository.top
         device = top.stat().st_dev
@@ -311,7 +311,7 @@ class _Look(Struct):
         return checkpoint
 
     def _lacking(self) -> set[str]:
-        """What the user's git tracks and our index lacks. Nothing is asked if the user's index is as it was."""
+        """Find what the user's git tracks and our index lacks. Nothing is asked if the user's index is as it was."""
         state = stamp(self.shadow.repository.git_dir / "index")
         if state == self.memory.users and not self.forgotten:
             return set()
@@ -330,7 +330,7 @@ class _Look(Struct):
         return bool((status := self._look_at(path)) and stat.S_ISDIR(status.st_mode))
 
     def rules(self) -> bytes:
-        """What is ignored now. Raises `CheckpointFailed` for more than `MOST_RULES` bytes of rules."""
+        """Return the rules of what is ignored now. Raises `CheckpointFailed` if they exceed `MOST_RULES` bytes."""
         if self.lines is None:
             sizes = self._rule_sizes()
             largest = max(sizes, key=lambda path: sizes[path])
@@ -341,14 +341,14 @@ class _Look(Struct):
         return all_rules(self.lines, self.memory.ignored)
 
     def _rule_sizes(self) -> dict[str, int]:
-        """The bytes of each file of rules that git reads."""
+        """Return the bytes of each file of rules that git reads."""
         ignored = {path.rstrip("/") for path in self.memory.ignored}  # the first walk of all was in these, too
         files = [path for path in self.found.rules if not is_within(path, ignored)]
         sizes = {_OTHER_RULES: self.shadow.excluded.stat().st_size}
         return sizes | {path: status.st_size for path in files if (status := self._look_at(path))}
 
     def _read_rules(self) -> bytes | None:
-        """What the files of rules have; None where that is more than `MOST_RULES`."""
+        """Read the files of rules; None if they have more than `MOST_RULES` bytes."""
         sizes = self._rule_sizes()
         if sum(sizes.values()) > MOST_RULES:
             return None
@@ -381,7 +381,7 @@ class _Look(Struct):
         memory.ignored_by = self._rules_now()
 
     def _rules_now(self) -> str:
-        """What changes with any rule."""
+        """Return a digest that changes with any rule."""
         settings = sorted((name, value) for name, value in self.shadow.git.env.items() if name.startswith("GIT_CONFIG"))
         return sha256(repr((self.lines, settings)).encode()).hexdigest()
 
@@ -395,11 +395,11 @@ class _Look(Struct):
         self.lines = self._read_rules()
 
     def _matching(self, folders: list[str]) -> list[str]:
-        """Those of the folders that a rule names, without those in which it only names all files."""
+        """Return the folders that a rule names, without those in which it only names all files."""
         return named(self.shadow.git, folders) if folders else []
 
     def _others(self) -> list[str]:
-        """What is not in the index and not ignored; a nested repository ends with a slash.
+        """List the paths that are neither in the index nor ignored; a nested repository ends with a slash.
 
         Where no folder has changed since the last look, there is nothing new.
         """
@@ -419,7 +419,7 @@ class _Look(Struct):
         return [path for path in memory.others if path in wanted and not self._is_earlier(path)]
 
     def _is_earlier(self, path: str) -> bool:
-        """Whether the turn before moved a path to where it is; so it is left out again."""
+        """Whether the turn before moved a file to this path; so it is left out again."""
         if path in self.earlier:
             self._leave_out(path, "earlier")
         return path in self.earlier
@@ -434,7 +434,7 @@ class _Look(Struct):
         return False
 
     def _older(self, new: set[str]) -> set[str]:
-        """Those of the new files that were there when the turn began, ignored or elsewhere, unless it moved them."""
+        """Return the new files that existed when the turn began, ignored or elsewhere, unless it moved them."""
         assert self.since
         files = sorted(path for path in new if not path.endswith("/"))
         inodes = {path: inode for path, (inode, born) in _births(self.shadow, files).items() if born < self.since.at}
@@ -445,14 +445,14 @@ class _Look(Struct):
         return older
 
     def _left_before(self) -> list[str]:
-        """What the last look left out, and may be neither in the index nor listed."""
+        """List what the last look left out, and what may be neither in the index nor listed."""
         try:
             return _paths(self.shadow.file("left").read_bytes())
         except OSError:
             return []
 
     def _look_at(self, path: str) -> os.stat_result | None:
-        """What is at a path that no symbolic link leads to; None where nothing is."""
+        """Return the status of what is at a path that no symbolic link leads to; None where nothing is."""
         top, folder = self.shadow.repository.top, path.rpartition("/")[0]
         if folder and not self.found.has(folder):
             return status_at(top, path)
@@ -469,7 +469,7 @@ class _Look(Struct):
         self.left_out[path] = LeftOut(path, size, why, stamp)
 
     def _can_be_read(self, path: str, *, is_submodule: bool, untracked: bool) -> bool:
-        """Whether the path goes into the tree; what is there and does not is listed with its reason."""
+        """Whether the path goes into the tree; a path that exists and does not is listed with its reason."""
         if path in self.left_out:
             return False
         status = self._look_at(path)
@@ -526,13 +526,13 @@ class _Look(Struct):
         self._add(add)
 
     def _add(self, paths: list[str]) -> None:
-        """Have the index have the files as they are."""
+        """Update the index to the files as they are."""
         git = self._packing() if len(paths) >= _MANY else self.shadow.git
         for at in range(0, len(paths), _AT_ONCE):
             git(*_ADD, given=_listed(paths[at : at + _AT_ONCE]))
 
     def _packing(self) -> GitProgram:
-        """A git that writes new files into one pack, which takes less time and a tenth of the disk."""
+        """Return a git that writes new files into one pack, which takes less time and a tenth of the disk."""
         git = self.shadow.git
         number = int(git.env["GIT_CONFIG_COUNT"])
         setting = {
@@ -554,7 +554,7 @@ class _Look(Struct):
         return self.memory.checkpoint
 
     def _remember(self, add: list[str], remove: list[str], held: set[str]) -> None:
-        """Bring what is known of the files of the index to what it has now; `held` are files that it had before.
+        """Update what is known of the files of the index to what it has now; `held` are files that it had before.
 
         A change of permissions changes the ctime that the index has, so they hold where git finds no difference. They
         are read after the index was written, and again for a while: two changes may have one ctime.
@@ -590,7 +590,7 @@ class _Look(Struct):
         return stat.S_IMODE(status.st_mode) if status and stat.S_ISDIR(status.st_mode) else None
 
     def _bits_of(self, path: str) -> int | None:
-        """The permissions of a file; None of what is none."""
+        """Return the permissions of a file; None if it is not a regular file."""
         status = self._look_at(path)
         if status is None or not stat.S_ISREG(status.st_mode):
             return None
@@ -600,21 +600,21 @@ class _Look(Struct):
 
 
 def _around(repositories: Iterable[str], files: Iterable[str]) -> set[str]:
-    """Those of the repositories, which end with a slash, of which our index is to have files: git looks into these."""
+    """Return the repositories (with a slash at the end) of which our index is to have files: git looks into these."""
     prefixes = tuple(path for path in repositories if path.endswith("/"))
     inside = [path for path in files if path.startswith(prefixes)] if prefixes else []
     return {prefix for prefix in prefixes if any(path.startswith(prefix) for path in inside)}
 
 
 def _differing(printed: bytes) -> tuple[list[str], list[str]]:
-    """The paths that are not as the index has them, and those that are gone."""
+    """List the paths that are not as the index has them, and those that are gone."""
     fields = _paths(printed)
     pairs = [(entry[-1:], path) for entry, path in zip(fields[::2], fields[1::2], strict=True)]
     return [path for sign, path in pairs if sign != "D"], [path for sign, path in pairs if sign == "D"]
 
 
 def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
-    """The inode of each file, and when it was made; where the file system does not tell, when it was written."""
+    """Return the inode of each file, and when it was made, or written where the file system does not tell."""
     births: dict[str, tuple[int, float]] = {}
     top = shadow.repository.top
     for path in paths:
@@ -639,7 +639,7 @@ def _births(shadow: Shadow, paths: list[str]) -> dict[str, tuple[int, float]]:
 
 
 def _inodes(shadow: Shadow) -> set[int]:
-    """The inodes of the files of our index, as far as git tells them: `ls-files --debug` (2.39) has them."""
+    """Return the inodes of the files of our index, as far as git tells them: `ls-files --debug` (2.39) has them."""
     return {int(inode) for inode in _INODE.findall(shadow.git("ls-files", "-z", "--debug"))}
 
 
@@ -652,5 +652,5 @@ def _listed(paths: Iterable[str]) -> bytes:
 
 
 def _as_told(path: str) -> bytes:
-    """A path as git writes it in an error."""
+    """Encode a path as git writes it in an error."""
     return bytes(byte if byte in b"\t\n" or (byte >= 32 and byte != 127) else ord("?") for byte in os.fsencode(path))

@@ -129,7 +129,7 @@ class PathChange(Struct, frozen=True):
 
 
 class Lines(Struct, frozen=True):
-    """The lines of a file that were added and removed; None for what is no text."""
+    """The numbers of lines that were added to a file and removed; None for a binary file."""
 
     added: int | None
     removed: int | None

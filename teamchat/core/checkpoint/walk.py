@@ -18,19 +18,18 @@ SOON_S = 10.0  # after a change, in which another one may not be seen by its tim
 
 
 class Folder(Struct, frozen=True, array_like=True):
-    """One folder, with its permissions and the names of the folders in it.
-
-    `state` changes with any name in it; it is empty where a change may come that leaves it as it is. `rules`: it has a
-    `.gitignore`. `special` are the names that git would open and that are no regular files. `has_git`: it has a `.git`,
-    which may make it a repository of its own.
-    """
+    """One folder, with its permissions and the names of the folders in it."""
 
     bits: int
     state: tuple[int, ...] = ()
+    """A value that changes with any name in the folder; empty where a change may come that does not change it."""
     inner: tuple[str, ...] = ()
     rules: bool = False
+    """Whether the folder has a `.gitignore`."""
     special: tuple[str, ...] = ()
+    """The names that git would open, and that are not regular files."""
     has_git: bool = False
+    """Whether the folder has a `.git`, which may make it a repository of its own."""
 
 
 class Walk(Struct):
@@ -57,10 +56,10 @@ class Walk(Struct):
 
 
 def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], repositories: Collection[str] = ()) -> Walk:
-    """The folders of the work tree, but those `without`, and not into those of the `repositories` that have a `.git`.
+    """Walk through the work tree, but not into the folders `without`, nor into `repositories` that have a `.git`.
 
-    git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder that has the
-    state that it had in the `last` walk is not listed again, unless it is on another device (one of the network, say).
+    git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder in the state
+    of the `last` walk is not listed again, unless it is on another device, such as one of the network.
     """
     walked, soon, device = Walk(), time.time_ns() - int(SOON_S * 1e9), top.stat().st_dev
     waiting = [""]
@@ -86,7 +85,7 @@ def _path(folder: str, name: str) -> str:
 
 
 def _listed(place: str, status: os.stat_result, state: tuple[int, ...], *, is_top: bool) -> Folder:
-    """A folder, with what can be read of it."""
+    """List a folder, as far as it can be read."""
     inner, special, rules, has_git = list[str](), list[str](), False, False
     with contextlib.suppress(OSError), os.scandir(place) as found:
         for entry in found:
@@ -102,9 +101,9 @@ def _listed(place: str, status: os.stat_result, state: tuple[int, ...], *, is_to
 
 
 def stamp_of(folder: str) -> str:
-    """What changes with any file in the work tree of a submodule, by `lstat` alone: git runs nowhere in it.
+    """Stamp the work tree of a submodule: a value that changes with any file in it, by `lstat` alone, without git.
 
-    Empty where it is not fetched. What git keeps of it, its commits, is no part of that.
+    The stamp is empty where the submodule is not fetched. What git keeps of it, its commits, is no part of that.
     """
     if not os.path.lexists(f"{folder}/.git"):
         return ""
@@ -125,7 +124,7 @@ def stamp_of(folder: str) -> str:
 
 
 def _entries(folder: str) -> dict[str, os.stat_result]:
-    """What is in a folder, by name; empty for one that cannot be read or is gone."""
+    """Return what is in a folder, by name; empty if it cannot be read or is gone."""
     statuses = {}
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

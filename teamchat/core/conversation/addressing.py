@@ -39,21 +39,21 @@ _SHOWN = (WhyNot.FENCE, WhyNot.CODE, WhyNot.QUOTE)
 
 
 class Addressed(Struct, frozen=True):
-    """A message that no turn gives, ready to be stored and routed: a person's, or one of an agent that runs teamchat.
-
-    `text` is stored as it is; `drops` None is DROP: ALL. `wordless` is a message of markers only. `problems` says what
-    was ignored, near misses of markers included.
-    """
+    """A message that no turn gives, ready to be stored and routed: of a person, or of an agent that runs teamchat."""
 
     text: str
+    """The text as it is stored."""
     speaker: Speaker
     requests: tuple[RouteRequest, ...]
     drops: tuple[str, ...] | None
+    """The members whom DROP markers name; None is DROP: ALL."""
     task: str | None
     todos: tuple[Wish, ...]
     markers: tuple[str, ...]
     problems: tuple[str, ...]
+    """Sentences on what was ignored, near misses of markers included."""
     wordless: bool
+    """Whether the message has only markers."""
     pasted: tuple[Span, ...] = ()
 
     @property
@@ -93,7 +93,7 @@ def address(
     refuse: bool = True,
     caller: Speaker | None = None,
 ) -> Addressed:
-    """What a person's message asks for, or one of the `caller`: the agent in whose turn this runs.
+    """Address a person's message, or one of the `caller`: the agent in whose turn this runs.
 
     `speaker` is `--as`, `to` is `--to`. Nobody spoke before a message that `opens` the session. The person typed the
     first `typed` characters; with `refuse` nothing in them may look like a call that calls nobody, but for parts that
@@ -153,7 +153,7 @@ def address(
 
 
 def address_task(text: str, team: Team, *, speaker: str | None = None, caller: Speaker | None = None) -> Addressed:
-    """What a message that begins a process asks for: nobody is called by it. `caller` is as for `address`.
+    """Address the task that begins a process, which calls nobody. `caller` is as for `address`.
 
     Raises `NotTrusted` as `address` does, `UsageError` for an empty message and for one that calls somebody,
     `UnknownPerson`, and `UnknownName` for an ambiguous title.
@@ -183,7 +183,7 @@ def address_task(text: str, team: Team, *, speaker: str | None = None, caller: S
 def _default(
     typed: str, markers: Sequence[Marker], team: Team, state: State, who: Speaker, pasted: tuple[Span, ...]
 ) -> tuple[str | None, str | None]:
-    """Who answers a message that names nobody, and a warning where that may surprise. Raises `NearMiss` for `typed`."""
+    """Find who answers a message that names nobody, and warn if that may surprise. Raises `NearMiss` for `typed`."""
     target = default_target(state, who.role_name)
     if typed:
         _refuse_strangers(typed, team, who, pasted)
@@ -200,7 +200,7 @@ def _default(
 
 
 def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
-    """The names in `--to`. Raises `UsageError` when it names nobody."""
+    """Parse the names in `--to`. Raises `UsageError` when it names nobody."""
     targets = parse_to(to) if to is not None else ()
     if to is not None and not targets:
         raise UsageError("--to names nobody", _calling(team))
@@ -208,7 +208,7 @@ def _targets(to: str | None, team: Team) -> tuple[Target, ...]:
 
 
 def _refuse_unanswerable(requests: Sequence[RouteRequest]) -> None:
-    """Raises `UsageError` when the first message of a session has only markers, and calls somebody to answer it."""
+    """Raise `UsageError` when a session's first message has only markers, and calls somebody to answer it."""
     if requests:
         names = ", ".join(request.target for request in requests)
         raise UsageError(
@@ -218,14 +218,14 @@ def _refuse_unanswerable(requests: Sequence[RouteRequest]) -> None:
 
 
 def _calling(team: Team) -> str | None:
-    """A command that calls the first agent of the team."""
+    """Give a command that calls the first agent of the team."""
     return next((saying("--to", member.name) for member in team.ai_members), None)
 
 
 def _near_misses(
     text: str, markers: tuple[Marker, ...], team: Team, speaker: Speaker, resolution: Resolution, *, mentions: bool
 ) -> tuple[Hint, ...]:
-    """Texts probably meant as markers, except those that name the speaker or somebody who is called anyway."""
+    """Find texts probably meant as markers, except those that name the speaker or a member who is called anyway."""
     called = {speaker.role_name, *(request.target for request in resolution.requests)}
     return hints(text, markers, _names_without(called, team), _author(speaker), mentions=mentions)
 
@@ -236,7 +236,7 @@ def _names_without(called: Collection[str], team: Team) -> list[str]:
 
 
 def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speaker: Speaker) -> tuple[Hint, ...]:
-    """Texts probably meant as markers in a typed text that calls nobody, misspelt names included."""
+    """Find texts probably meant as markers, misspelt names included, in a typed text that calls nobody."""
     directory = Directory(team.members)
 
     def closest(name: str) -> str | None:
@@ -249,7 +249,7 @@ def _typed_near_misses(typed: str, markers: Iterable[Marker], team: Team, speake
 
 
 def _refuse_strangers(typed: str, team: Team, speaker: Speaker, pasted: tuple[Span, ...]) -> None:
-    """Raises `NearMiss` when the typed text begins with `@name`, and nobody is called that. A file's name is text."""
+    """Raise `NearMiss` when the typed text begins with `@name`, and nobody has that name. A file's name is text."""
     word = first_strangers(typed, team.members, pasted)
     if not word or (team.root / word).exists():
         return
@@ -269,7 +269,7 @@ def _not_in(pasted: tuple[Span, ...], found: Sequence[Hint]) -> tuple[Hint, ...]
 
 
 def _inert_notes(markers: Iterable[Marker]) -> Iterator[str]:
-    """A note on the markers of each place that a person may not see as one."""
+    """Note the markers that do not count, for each place that a person may overlook."""
     for place in (WhyNot.PASTED, WhyNot.REPEATED, WhyNot.THOUGHT, WhyNot.COMMENT):
         if raw := [marker.raw for marker in markers if marker.why_not is place]:
             more = f" and {len(raw) - 1} more" if len(raw) > 1 else ""
@@ -277,13 +277,13 @@ def _inert_notes(markers: Iterable[Marker]) -> Iterator[str]:
 
 
 def _everybody(problems: Iterable[Problem], team: Team, speaker: Speaker) -> str:
-    """The agents of the team, as `--to` takes them, if "all" is among the names that nobody has; empty otherwise."""
+    """List the team's agents as `--to` takes them, if "all" is among the unknown names; else return an empty text."""
     wanted = any(problem.kind is ProblemKind.UNKNOWN and fold(problem.name or "") == ALL for problem in problems)
     return "+".join(member.name for member in team.ai_members if member.name != speaker.role_name) if wanted else ""
 
 
 def _astray(state: State, speaker: Speaker, team: Team, target: str | None, *, refuse: bool) -> str | None:
-    """A warning when an answer goes to `target` because the member that asked has left the team; None otherwise.
+    """Warn when an answer goes to `target` because the member that asked has left the team; else return None.
 
     With `refuse` it raises `NearMiss` instead: the member that asked may have a new name.
     """
@@ -326,14 +326,14 @@ def _author(speaker: Speaker | None) -> Author:
 
 
 def speaker_of(member: Member) -> Speaker:
-    """The member as the speaker of a message."""
+    """Make the speaker of a message from the member."""
     return Speaker(member.name, member.name, role_title=member.title, type=member.type)
 
 
 def _speaker(
     team: Team, option: str | None, resolution: Resolution, caller: Speaker | None, state: State | None = None
 ) -> Speaker:
-    """The speaker: the `caller`, else `--as`, else the FROM marker, else whom `person` takes without a name."""
+    """Find the speaker: the `caller`, else `--as`, else the FROM marker, else whom `person` takes without a name."""
     if caller and option is not None:
         raise NotTrusted(f"only a person speaks as {option}, and this runs in an agent's turn; leave out --as")
     if caller:
@@ -345,7 +345,7 @@ def _speaker(
 
 
 def person(team: Team, name: str | None, state: State | None = None) -> Member:
-    """The person of that name; without one the only person of the team, or the only one who is asked something.
+    """Find the person with that name; without one, the only person of the team or the only one who is asked something.
 
     Raises `UnknownPerson`, also for an agent's name, and `UsageError` for a team without people.
     """
@@ -373,7 +373,7 @@ def person(team: Team, name: str | None, state: State | None = None) -> Member:
 
 
 def not_followed(earlier: Iterable[str], reply: str, team: Team, member: Member) -> tuple[str, ...]:
-    """The members whom an agent calls in `earlier` texts of its turn, and not in the last one, which is its reply."""
+    """List members that an agent calls in `earlier` texts of its turn, but not in the last one, its reply."""
     called = {request.target for request in _calls(reply, team, member)}
     names = (request.target for text in earlier if text not in reply for request in _calls(text, team, member))
     return tuple(dict.fromkeys(name for name in names if name not in called))
@@ -385,7 +385,7 @@ def _calls(text: str, team: Team, member: Member) -> tuple[RouteRequest, ...]:
 
 
 def address_reply(text: str, team: Team, member: Member, prompts: Prompts = tuple) -> AddressedReply:
-    """What an agent's reply asks for, but for what it repeats of the `prompts` that its program was given."""
+    """Address an agent's reply, except for what it repeats of the `prompts` that its program got."""
     read = read_markers(text, "ai")
     if repeated := _repeated(text, read.markers, prompts):
         read = read_markers(text, "ai", repeated)
@@ -418,7 +418,7 @@ def _repeated(text: str, markers: Sequence[Marker], prompts: Prompts) -> tuple[S
 
 
 def _last_line_notes(text: str, markers: Sequence[Marker], team: Team, member: Member) -> Iterator[str]:
-    """A note on a reply that ends with a call in code or a quote, and on one that is a block of thinking as a whole."""
+    """Note a reply that ends with a call in code or a quote, and a reply that is thinking as a whole."""
     if any(marker.why_not is WhyNot.THOUGHT for marker in markers):
         from teamchat.core.routing.markdown import asides_of
 

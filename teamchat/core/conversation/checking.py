@@ -65,7 +65,7 @@ async def run_check(run: Run, route: Route) -> tuple[Action, ...]:
 
 
 def check_of(run: Run, route: Route) -> Check:
-    """The check of a route: as the team file has it now, else as a person has typed it."""
+    """Find the check of a route: as the team file has it now, else as a person has typed it."""
     process, name = run.state.process, route.part.check if route.part else ""
     asked = next((check for check in process.checks if check.name == name), None) if process else None
     if asked and not asked.command and name in run.team.checks:
@@ -74,7 +74,7 @@ def check_of(run: Run, route: Route) -> Check:
 
 
 async def run_by_hand(run: Run, checks: Sequence[Check]) -> Conclusion:
-    """Run the checks that a person asks for, in this order. One whose needs among them are not green is skipped."""
+    """Run the checks that a person asks for, in this order. A check is skipped if one that it needs is not green."""
     wanted, records = {check.name for check in checks}, dict[str, CheckRecord]()
     green, stopped = set[str](), False
     for check in checks:
@@ -97,9 +97,9 @@ async def perform(
     judged: Judge | None = None,
     attempt: int = 1,
 ) -> T:
-    """Run a check and store what came of it. `ended` is called in the transaction that stores it.
+    """Run a check and store its result. `ended` is called in the transaction that stores it.
 
-    `judged` judges once more the result of a run that is no replay. Raises `StoreError`; the next command finds the
+    `judged` judges the result once more, except in a replay. Raises `StoreError`; the next command finds the
     check as one that was interrupted. Raises `NotTrusted` in the turn of an agent that may not run any command.
     """
     if run.machine.live:
@@ -138,7 +138,7 @@ async def _warn_of_typos(run: Run, check: Check, tree: TurnTree, cwd: Path) -> N
 async def _perform_in_new_folder(
     run: Run, check: Check, route: int, tree: str, ended: Callable[[CheckRecord], T], attempt: int
 ) -> T:
-    """The same in a new folder with the files of the checkpoint `tree`, which nothing in it changes."""
+    """Run a check, and store it, in a new folder with the files of the checkpoint `tree`, which it cannot change."""
     from teamchat.core.worktrees.make import placed
     from teamchat.core.worktrees.new_folder import make_new_folder, new_folder_of, remove_new_folder
 
@@ -195,7 +195,7 @@ async def _stored(
 
 
 async def _placed(run: Run, check: Check, route: int | None) -> tuple[Check, Path]:
-    """The check, and the folder in which it runs: in the worktree of its process, if that has one."""
+    """Return the check and the folder in which it runs: in the worktree of its process, if that has one."""
     home = run.team.root / check.folder
     named = run.state.route(route) if route is not None else None
     name = run.shared_worktree(named) if named and run.machine.live else None
@@ -209,7 +209,7 @@ async def _placed(run: Run, check: Check, route: int | None) -> tuple[Check, Pat
 
 
 def _in_folder(check: Check, top: Path, folder: Path) -> Check:
-    """The check with its program in the new folder, where it is one of the work tree `top`."""
+    """Point the check's program to the new folder, if it is one of the work tree `top`."""
     if isinstance(check.command, str) or not Path(check.command[0]).is_relative_to(top):
         return check
     program, *arguments = check.command
@@ -217,7 +217,7 @@ def _in_folder(check: Check, top: Path, folder: Path) -> Check:
 
 
 def checked(record: CheckRecord) -> Checked:
-    """What the engine is told of a check that is over."""
+    """Build the event that tells the engine of a finished check."""
     result, changes = record.result or CheckResult("not_run"), record.changes
     told = Checked(
         record.name,
@@ -235,7 +235,7 @@ def checked(record: CheckRecord) -> Checked:
 
 
 def process_checks(checks: tuple[Check, ...]) -> tuple[ProcessCheck, ...]:
-    """The checks as a process keeps them."""
+    """Convert the checks to what a process keeps of them."""
     return tuple(
         ProcessCheck(
             check.name,
@@ -253,7 +253,7 @@ def process_checks(checks: tuple[Check, ...]) -> tuple[ProcessCheck, ...]:
 def with_trees(
     db: Database, session: int, finding: Finding | None, turn: Turn, outcome: Outcome | None
 ) -> Finding | None:
-    """What is read in a reply, with the git trees around its turn where they are known.
+    """Add the git trees around a turn, where they are known, to what was read in its reply.
 
     What the doer left in turns that failed before, for the same call, belongs to its work.
     """

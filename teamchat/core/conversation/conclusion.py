@@ -47,7 +47,7 @@ class Concluded(Protocol):
 
 
 def conclude(run: Concluded, action: Action) -> Conclusion:
-    """The conclusion for the last action of the engine."""
+    """Conclude a run after the engine's last action."""
     match action:
         case TurnFailed(route=route):
             return _failures(run, (route,), alone=True)
@@ -67,18 +67,18 @@ def conclude(run: Concluded, action: Action) -> Conclusion:
 
 
 def conclude_error(run: Concluded, error: TeamchatError) -> Conclusion:
-    """The conclusion after an error. Everything that ran or waited is held."""
+    """Conclude a run after an error. Everything that ran or waited is held."""
     hint = error.hint if isinstance(error, StoreGone) else _advice(*filter(None, (hint_for(error),)))
     return conclusion(run, error.code, str(error), hint)
 
 
 def conclude_side_turn(run: Concluded, failure: TurnFailure) -> Conclusion:
-    """The conclusion after a side turn that failed."""
+    """Conclude a run after a side turn that failed."""
     return conclusion(run, failure.code, failure.reason, failure.hint)
 
 
 def conclude_checks(run: Concluded, checks: Sequence[CheckRecord], *, stopped: bool = False) -> Conclusion:
-    """The conclusion after checks that a person has run by hand. A red one says more than one that was not run."""
+    """Conclude checks that a person ran by hand. A red one matters more than one that was not run."""
     results = [(check, check.result) for check in checks if check.result]
     if stopped or any(result.not_run == "interrupted" for _, result in results):
         return conclusion(run, ExitCode.INTERRUPTED, "interrupted")
@@ -93,7 +93,7 @@ def conclude_checks(run: Concluded, checks: Sequence[CheckRecord], *, stopped: b
 
 
 def _short(name: str) -> str:
-    """The name of a check; a typed one has its command as its name."""
+    """Shorten the name of a check; a typed check has its command as its name."""
     return one_line(name, LONGEST_NAME)
 
 
@@ -106,7 +106,7 @@ def conclusion(
     waiting_for: str | None = None,
     paused: PauseKind | None = None,
 ) -> Conclusion:
-    """The conclusion with this code, and the sums of the run so far."""
+    """Build the conclusion with this code, and with the sums of the run so far."""
     tally, text, report = run.tally, run.tally.text, None
     if tally.process:
         text, report = _result(run, text)
@@ -127,7 +127,7 @@ def conclusion(
 
 
 def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
-    """The result of the session's process so far, as a text and as a value; the text is empty if it was dropped."""
+    """Return the result of the session's process so far, as a text (empty if it was dropped) and as a value."""
     state, process = run.state, run.state.process
     if process is None:
         return "", None
@@ -140,7 +140,7 @@ def _result(run: Concluded, reply: str) -> tuple[str, Struct | None]:
 
 
 def _done(run: Concluded) -> Conclusion:
-    """Nobody is left to speak. The process that the run has ended may have decided nothing."""
+    """Conclude a run in which nobody is left to speak. The process that it ended may have decided nothing."""
     process = run.state.process if run.tally.process else None
     if process is None or not process.over:
         return conclusion(run, ExitCode.DONE)
@@ -155,7 +155,7 @@ def _pause(run: Concluded, kind: PauseKind, reason: str) -> Conclusion:
 
 
 def _failures(run: Concluded, routes: tuple[Route, ...], *, alone: bool, all_of_it: bool = True) -> Conclusion:
-    """Members failed. They and the routes behind them are held. `all_of_it`: no member of the group replied."""
+    """Conclude a run whose members failed. They and the routes behind them are held. `all_of_it`: none has replied."""
     failures = [run.tally.failures[route.number] for route in routes if route.number in run.tally.failures]
     reason = "; ".join(dict.fromkeys(failure.reason for failure in failures))
     if any(failure.code is ExitCode.INTERRUPTED for failure in failures):
@@ -180,7 +180,7 @@ def _is_review(part: Part) -> bool:
 
 
 def _advice(*hints: str) -> str:
-    """One line that repairs the failures and then resumes; a hint that resumes by itself stands alone."""
+    """Join hints into one line that repairs the failures and then resumes; a hint that resumes itself stands alone."""
     if resuming := [hint for hint in hints if hint.startswith(RESUME)]:
         return "\n".join(resuming)
     return " && ".join([*(hint.splitlines()[0] for hint in hints), RESUME])

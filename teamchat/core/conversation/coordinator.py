@@ -109,7 +109,7 @@ class ConversationCoordinator:
         return self.run.state
 
     async def rejoin(self) -> None:
-        """Follow to their ends the turns on hosts that went on without this program. `recover` comes after it.
+        """Follow turns on hosts that went on without this program to their ends. Call `recover` after it.
 
         Raises `HostUnavailable` where they cannot be asked, unless the run lets go of them.
         """
@@ -120,7 +120,7 @@ class ConversationCoordinator:
             self._lost = await rejoin(self.run, self._end_late)
 
     def _on_hosts(self) -> list[Turn]:
-        """The turns that run on hosts, as far as the store knows."""
+        """List the turns that run on hosts, as far as the store knows."""
         return [turn for turn in running_turns(self.run.db, self.run.session) if turn.setup.host]
 
     def recover(self, *, rejoined: bool = False) -> None:
@@ -196,7 +196,7 @@ class ConversationCoordinator:
         return self.store(addressed, message)
 
     def address(self, message: Message, *, refuse: bool = True) -> Addressed:
-        """What a person's message would ask for in this session, as `address` says. Nothing is stored."""
+        """Address a person's message in this session, as `address` does. Nothing is stored."""
         run = self.run
         if message.process:
             return address_task(message.text, run.team, speaker=message.speaker, caller=run.speaker)
@@ -216,8 +216,8 @@ class ConversationCoordinator:
     async def send_unsent(self, own: int | None = None) -> Conclusion:
         """Send what people typed and no run has sent yet, in order, and follow the routing as `send` does.
 
-        `own` is the number of a message that was handed over, and that this process itself is to send. Raises why it
-        cannot be sent, as `send` does.
+        `own` is the number of a message that was handed over, and that this process itself is to send. Raises the
+        reason why it cannot be sent, as `send` does.
         """
         self.typed_ahead.own = own
         ended = await self._follow((Idle(),))
@@ -236,7 +236,7 @@ class ConversationCoordinator:
         return actions
 
     def _store_unsent(self, out: Outgoing) -> tuple[Action, ...]:
-        """The same for a kept message, which is removed in the same step; () if the person has removed it."""
+        """Store a kept message and remove it from the kept ones in one step; return () if the person has removed it."""
         run, addressed, unsent = self.run, out.addressed, out.unsent
         with run.transaction():
             if not is_unsent(run.db, unsent.id):
@@ -456,7 +456,7 @@ class ConversationCoordinator:
         return run.step(GroupRan(run.machine.now(), failed, stopped=run.stopped(), enough=enough))
 
     async def _apart(self, routes: tuple[Route, ...]) -> Apart:
-        """The members that get worktrees because others of their group may write, too, and those that get places."""
+        """Find members that get worktrees because others of their group may write, too, and members that get places."""
         from teamchat.core.conversation.side_by_side import apart_in
 
         return await in_thread(partial(apart_in, self.run, routes))
@@ -466,7 +466,7 @@ class ConversationCoordinator:
         return self.run.guard() is None and not self.run.enough and not self.run.stopped(route.target)
 
     async def _member_of_group(self, route: Route) -> bool:
-        """Run the turn of one member. True when it has a reply, which is kept with the turn."""
+        """Return whether the member has replied: run its turn, and keep the reply with the turn."""
         answer = await self.attempts.answer(route)
         if isinstance(answer, NoAnswer):
             self.run.tally.fail(route, answer.error)
@@ -524,7 +524,7 @@ class ConversationCoordinator:
         return actions
 
     def _speaker(self, turn: Turn) -> Member:
-        """The agent that had the turn, even if it has left the team since or has become a person."""
+        """Find the agent that had the turn, even if it has left the team since or has become a person."""
         team = self.run.team
         there = (member for member in team.ai_members if member.name == turn.member)
         return next(there, Member(turn.member, "ai", team.root))

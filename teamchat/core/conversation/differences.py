@@ -18,7 +18,7 @@ from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoC
 
 
 class TreeDifference(Struct, frozen=True):
-    """How one work tree differs from before the turn `first` to after the turn `last`, whoever changed it."""
+    """The changes of one work tree from before turn `first` to after turn `last`, whoever made them."""
 
     repository: GitRepository
     old: str
@@ -27,27 +27,27 @@ class TreeDifference(Struct, frozen=True):
     last: int
 
     def files(self) -> Iterator[FileChange]:
-        """The changes by path, relative to the top of the work tree. Raises `CheckpointFailed`."""
+        """List the changes by path, relative to the top of the work tree. Raises `CheckpointFailed`."""
         lines = stat(self.repository, self.old, self.new)
         for change in changes(self.repository, self.old, self.new):
             count = lines.get(change.path, Lines(None, None))
             yield FileChange(readable(change.path), change.what, count.added, count.removed)
 
     def unrecorded(self) -> dict[str, What]:
-        """What happened to paths that no checkpoint has, such as a secret. Raises `CheckpointFailed`."""
+        """Say what happened to paths that no checkpoint has, such as a secret. Raises `CheckpointFailed`."""
         left_out = left_out_changes(self.repository, self.old, self.new)
         return {readable(path): what for path, what in left_out.items()}
 
     def patch(self, *, binary: bool = True) -> Iterator[bytes]:
-        """The same as `git apply` takes it at the top of the work tree. Raises `CheckpointFailed`.
+        """Write the patch that `git apply` takes at the top of the work tree. Raises `CheckpointFailed`.
 
-        Without `binary`, a file that is no text is only named, and the patch is to read.
+        Without `binary`, the patch is for reading: it only names a binary file.
         """
         return patch(self.repository, self.old, self.new, binary=binary)
 
 
 def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[TreeDifference, ...]:
-    """One difference for each work tree that the turns, which are in order, worked in.
+    """Return one difference for each work tree that the turns, given in order, worked in.
 
     Raises `CheckpointFailed` where a work tree or its checkpoints are no longer there.
     """
@@ -59,9 +59,9 @@ def differences(state_folder: Path, turns: Sequence[Turn]) -> tuple[TreeDifferen
 
 
 def patch_to_read(state_folder: Path, found: FileChanges, most: int) -> Iterator[bytes]:
-    """A turn's patch of at most that many files, with one line around each change.
+    """Write a turn's patch of at most that many files, with one line around each change.
 
-    It leaves out what is not text, and what has the name of a secret. Raises `CheckpointFailed`.
+    It leaves out binary files, and files with the name of a secret. Raises `CheckpointFailed`.
     """
     texts = [file.path for file in found.files if (file.added or file.removed) and not has_secret_name(file.path)]
     repository = find_repository(Path(found.top), state_folder)
@@ -84,18 +84,18 @@ def _difference(state_folder: Path, top: Path, found: Sequence[tuple[Turn, FileC
 
 
 def _end(turn: Turn) -> tuple[float, int]:
-    """When a turn ended: those of a group end in any order."""
+    """Return when a turn ended, to sort by: turns of a group end in any order."""
     seconds = turn.outcome.seconds if turn.outcome else None
     return turn.started_at + (seconds or 0), turn.number
 
 
 def known_changes(turn: Turn) -> FileChanges | None:
-    """What the checkpoints of a turn say; None where it has none."""
+    """Return the changes that the checkpoints of a turn show; None without checkpoints."""
     return turn.outcome.known_changes if turn.outcome else None
 
 
 def why_unknown(turn: Turn) -> str | None:
-    """Why it is not known what a turn changed, with what its CLI reported; None where it is known."""
+    """Say why a turn's changes are not known, with the files that its CLI reported; None where they are known."""
     if turn.outcome is None:
         return f"turn {turn.number} ({turn.member}) has not ended"
     if turn.outcome.known_changes:

@@ -39,7 +39,7 @@ def check_message(
     cut: bool = False,
     caller: Speaker | None = None,
 ) -> Addressed | None:
-    """What a message asks for in that session, or in a new one (None). None for the task of a process.
+    """Check a message for that session, or for a new one (None). Returns what it asks for; None for a process's task.
 
     Raises the reason to refuse it: see `address` and `check_room`. `caller` is as for `address`. A message that may be
     `cut` does not have to fit as a whole. Also raises `UsageError` for images to a member whose CLI takes none, and for
@@ -103,7 +103,7 @@ def _check_task(
 
 
 def as_stored(addressed: Addressed, db: Database, session: Session | None) -> ConversationMessage:
-    """The message as it would be stored."""
+    """Make the message as it would be stored."""
     latest = SqliteLog(db, session.id).latest() if session else None
     routing = Routing(addressed.names, addressed.markers)
     message = NewMessage(addressed.text, addressed.speaker, routing, pasted=addressed.pasted)
@@ -148,7 +148,7 @@ def check_room(
 
 
 def _whole_bytes(team: Team, built: BuiltPrompt, message: ConversationMessage) -> int:
-    """The size of the prompt if nothing were cut out of the message."""
+    """Compute the size of the prompt if nothing were cut out of the message."""
     shown = built.assembled.prompt[built.assembled.message_at :]
     ending = f"\n{closing('0' * LENGTH)}" if team.fence else ""
     return built.fresh_bytes - byte_length(shown) + byte_length(quoted_text(message).strip() + ending)

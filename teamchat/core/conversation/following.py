@@ -82,7 +82,7 @@ class Follower:
             self.tally.fail_turn(last, last.outcome)
 
     def follow_only(self, request: str) -> None:
-        """Follow nothing but the message `request` and what it leads to. No `look` may have been before."""
+        """Follow nothing but the message `request` and what it leads to. Call it before the first `look`."""
         self._request, self._past, self.tally, self.active = request, [], Tally(), True
         self._first, self._last = (self._last or 0) + 1, None
         self._messages.add(request)
@@ -92,7 +92,7 @@ class Follower:
         self._reader.close()
 
     def look(self) -> Iterator[JsonLine | Conclusion]:
-        """What has happened since the last look. The end of a run that has told none is its conclusion.
+        """Tell what has happened since the last look. A run that told no end gets its conclusion.
 
         Raises `UnknownName` once the session is deleted, and `StoreError`.
         """
@@ -119,7 +119,7 @@ class Follower:
             yield from self._ended()
 
     def _runs_unseen(self) -> bool:
-        """Whether the store has a turn that runs, and a process that runs it, and no line has told of it."""
+        """Whether the store has a running turn with a process that runs it, and no line has told of it."""
         last = find_turn(self.db, self.session.id)
         runs = last is not None and last.status == "running" and last.number > (self._last or 0)
         return runs and holder_of(self.lock) is not None
@@ -141,13 +141,13 @@ class Follower:
             yield _missing(_several(line.lines, "line")) if isinstance(line, lines.LeftOutLine) else line
 
     def _missed_before(self, line: JsonLine) -> int:
-        """The number of turns between the last one that was told and the one that begins."""
+        """Count the turns between the last one told and the one that begins."""
         if not isinstance(line, lines.TurnStartedLine) or self._last is None or self._request:
             return 0
         return line.turn - self._last - 1
 
     def _begins(self, line: lines.RunLine) -> Iterator[JsonLine | Conclusion]:
-        """A run begins. The one before may have been killed, or there were others in between."""
+        """Begin a run. The run before may have been killed, and runs in between may be missing."""
         if self.active and not self._unseen:
             yield from self._ended(self._last)
         self._unseen = False
@@ -157,7 +157,7 @@ class Follower:
         self._note(line)
 
     def _note(self, line: JsonLine) -> None:
-        """Note what the end of the run will be told of."""
+        """Note what the end of the run tells."""
         match line:
             case lines.RunLine(number=number):
                 self.tally, self._number, self.active, self.code = Tally(), number, True, None
@@ -180,7 +180,7 @@ class Follower:
                 self.tally.process = True
 
     def _what_runs(self) -> Iterator[JsonLine]:
-        """What the file has of turns and checks that run now, of those who wait, and of the process."""
+        """Tell from the file which turns and checks run now, who waits, and what the process is."""
         open_: dict[tuple[str, int], list[tuple[int, JsonLine]]] = {}
         for place, line in enumerate(self._reader.read()):
             self._note(line)
@@ -233,7 +233,7 @@ class Follower:
         return follows
 
     def _state(self) -> State:
-        """The state as far as it is followed."""
+        """Load the state as far as it is followed."""
         state = load_state(self.db, self.session.id, rules_of(self.team))
         if self._request:
             queue = tuple(route for route in state.queue if route.request == self._request)
@@ -255,9 +255,9 @@ class Follower:
         return self.session.id
 
     def _ended(self, last: int | None = None) -> Iterator[JsonLine | Conclusion]:
-        """The conclusion of a run that tells none itself, with the sums of the store, and replies that no line told.
+        """Conclude a run that told no end: with the sums of the store, and replies that no line told.
 
-        `last` is its last turn, if there may be another run by now.
+        `last` is its last turn, if another run may have begun since.
         """
         turns = self._turns_of_run(last)
         tally = Tally(process=self.tally.process)
@@ -279,7 +279,7 @@ class Follower:
         self._unseen = False
 
     def _turns_of_run(self, last: int | None) -> list[Turn]:
-        """The turns of the run, or those that the request has led to, as the store has them by now."""
+        """List the turns of the run, or those that the request has led to, as the store has them now."""
         if self._first is None:
             return []
         turns = turns_between(self.db, self.session.id, self._first, LARGEST if last is None else last)
@@ -291,7 +291,7 @@ class Follower:
         return turn is not None and turn.status not in ("running", "interrupted")
 
     def conclusion(self, *, killed: bool = False) -> Conclusion:
-        """How the run has ended, and how it can continue, as far as the store tells."""
+        """Say how the run has ended, and how it can continue, as far as the store tells."""
         state = self.state = self._state()
         working = {number: who for number, who in self._working.items() if not self._has_ended(number)}
         if any(route.status in _TRIED for route in state.queue) or working:
@@ -323,5 +323,5 @@ def _several(number: int, what: str) -> str:
 
 
 def _missing(what: str) -> Warned:
-    """What stands where lines, or whole turns and runs, are missing."""
+    """Warn that lines, or whole turns and runs, are missing."""
     return Warned(text=f"{what} missing here: teamchat log has the messages")

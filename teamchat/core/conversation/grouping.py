@@ -26,8 +26,8 @@ async def run_together(
 ) -> tuple[int, ...]:
     """Let all routes of the `lines` speak, at most `jobs` at the same time. Returns the numbers of those that failed.
 
-    A failed turn does not stop the others. A route that waits for another one speaks only if `may_begin` is true by
-    then; else it has neither spoken nor failed. An error of `speak` cancels all others and is raised.
+    A failed turn does not stop the others. A route that had to wait for another speaks only if `may_begin` is
+    true; else it has neither spoken nor failed. An error of `speak` cancels all others and is raised.
     """
     for line in lines:
         if len(names := [*dict.fromkeys(route.target for route in line)]) > 1:
@@ -39,7 +39,7 @@ async def run_together(
         return [route.number for route in line if not await spoken(route, waits=route is not line[0])]
 
     async def spoken(route: Route, *, waits: bool) -> bool:
-        """False if the turn of the route has failed."""
+        """Return whether the turn of the route has not failed; one that may not begin has not."""
         waits = waits or places.locked()
         async with places:
             return (waits and not may_begin(route)) or await speak(route)
@@ -54,7 +54,7 @@ async def run_together(
 
 
 def colliding(team: Team, names: Iterable[str]) -> frozenset[str]:
-    """The members that need worktrees to speak at the same time, and of which the team file says nothing else."""
+    """Find members that need worktrees to speak at the same time, and for which the team file sets no workspace."""
     writers = {name: [(member, _place(member)) for member in _writers(team, name)] for name in dict.fromkeys(names)}
 
     def meets(name: str, place: Path) -> bool:
@@ -69,7 +69,7 @@ def colliding(team: Team, names: Iterable[str]) -> frozenset[str]:
 
 
 def set_apart(team: Team, routes: Iterable[Route]) -> frozenset[str]:
-    """The members that a process gives worktrees, whoever else works where they do, and whatever the team file says."""
+    """Find members that get worktrees from a process, whoever else works there and whatever the team file says."""
     names = (route.target for route in routes if _is_apart(route))
     return frozenset(member.name for name in names for member in _writers(team, name, alone=True))
 
@@ -79,7 +79,7 @@ def _is_apart(route: Route) -> bool:
 
 
 def with_places(team: Team, routes: Iterable[Route], in_work_tree: Callable[[Path], bool]) -> frozenset[str]:
-    """The members of which each part may have a place of its own, as far as the parts of the `routes` allow that.
+    """Find members whose parts may each have a place of their own, as far as the parts of the `routes` allow that.
 
     A member that may write gets a worktree for each, unless the team file says `shared`; so does each of its fallbacks.
     """
@@ -94,7 +94,7 @@ def with_places(team: Team, routes: Iterable[Route], in_work_tree: Callable[[Pat
 
 
 def in_lines(team: Team, routes: Iterable[Route], apart: Apart = NOBODY) -> list[list[Route]]:
-    """The routes in lines that may run side by side. Those of a line are of one member, or may write in one folder."""
+    """Sort the routes into lines that may run side by side. A line's routes share a member or may share a folder."""
     lines: list[list[Route]] = []
     places: dict[str, list[Path]] = {}
     alone = []
@@ -121,7 +121,7 @@ def _touch(mine: Path, theirs: Path) -> bool:
 
 
 def _writers(team: Team, name: str, *, alone: bool = False) -> list[Member]:
-    """The member and, unless it is `alone`, its fallbacks, as far as they may write; nobody if it has left the team."""
+    """List the member and, unless `alone`, its fallbacks, as far as they may write; nobody if it has left the team."""
     targets = [member for member in team.members if member.name == name]
     fallbacks = () if alone else (other for target in targets for other in target.fallback)
     everybody = [*targets, *map(team.member, fallbacks)]
@@ -129,7 +129,7 @@ def _writers(team: Team, name: str, *, alone: bool = False) -> list[Member]:
 
 
 def _place(member: Member, apart: frozenset[str] = frozenset()) -> Path:
-    """Where a member writes: in its folder, or in a worktree that nobody else has."""
+    """Return where a member writes: in its folder, or in a worktree of its own."""
     if member.workspace == "worktree" or member.name in apart:
         return Path(f"the worktree of {member.name}")
     return Path(os.path.realpath(member.cwd))

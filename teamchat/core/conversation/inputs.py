@@ -50,7 +50,7 @@ Input = Message | Resume
 
 
 def typed_spans(through: int, pasted: Sequence[Span] = ()) -> tuple[Span, ...]:
-    """The typed spans of a text whose first characters, `through` that one, were typed but for the `pasted` parts."""
+    """Return the typed spans of a text: its first `through` characters, without the `pasted` parts."""
     begins = [0, *(end for _, end in pasted)]
     ends = [*(start for start, _ in pasted), through]
     return tuple(zip(begins, ends, strict=True)) if through else ()

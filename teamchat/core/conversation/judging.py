@@ -33,7 +33,7 @@ def judge(
     cwd: Path,
     accepted: Collection[Accepted],
 ) -> CheckResult:
-    """The result of a check of the process, by what it protects and by its number before the work began.
+    """Judge the result of a check of the process by what it protects, and by its number before the work began.
 
     `tree` is the work tree in which it ran. Blocks while git reads it.
     """
@@ -55,14 +55,14 @@ def judge(
 
 
 def as_tried(result: CheckResult, attempt: int, *, fresh: bool = False) -> CheckResult:
-    """The result with which try it was, and where, also in words."""
+    """Add to the result which try it was, and where, also in words."""
     tried = f"at the {attempt}{NTH.get(attempt, 'th')} try" if attempt > 1 else ""
     reason = ", ".join(filter(None, (result.reason, tried, NEW_FOLDER if fresh else "")))
     return replace(result, reason=reason, attempt=attempt, fresh=fresh)
 
 
 def changed_in_turns(touched: Sequence[Touched]) -> str:
-    """`tests/test_a.py changed during sarah's turn`, and that it is protected."""
+    """Say in words that protected files changed: `tests/test_a.py changed during sarah's turn`."""
     by: dict[str, list[str]] = {}
     for one in touched:
         by.setdefault(one.by, []).append(one.path)

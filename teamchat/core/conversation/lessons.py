@@ -43,7 +43,10 @@ _WORD = regex(r"[^\W_]")
 
 
 def learner_of(team: Team, name: str | None) -> Member:
-    """Who is asked: the member of that name, else the `lead`, else the first AI. Raises `UsageError`, `UnknownName`."""
+    """Choose whom to ask: the member with that name, else the `lead`, else the first AI.
+
+    Raises `UsageError` and `UnknownName`.
+    """
     chosen = name or team.lead
     if chosen is None and not team.ai_members:
         raise UsageError("the team has nobody to ask for lessons; add an agent to the team file")
@@ -55,7 +58,7 @@ def learner_of(team: Team, name: str | None) -> Member:
 
 
 def lessons_in(answer: str, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """The lessons of an answer, one a line, without those that are `known`: ten at most.
+    """Extract the lessons of an answer, one a line, without those that are `known`: ten at most.
 
     Later prompts contain them, so escape sequences, markers and well-known keys are taken out. A line that is too long
     for a lesson is left out, and so is one with markers nested more than `MOST_NESTED` deep. `MOST_LINES` are read.
@@ -102,7 +105,7 @@ def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Less
 
 
 def _question(run: Run, member: Member, said: Sequence[Said]) -> str:
-    """The question about the messages `said`, below the known lessons. If there are many, only the closest ones."""
+    """Word the question about the messages `said`, below the known lessons; if there are many, the closest ones."""
     context = LayerContext(
         member, said[-1].message, "\n".join(quoted.text for quoted in said), run.manager.get_team_task()
     )

@@ -31,7 +31,7 @@ _HEAD = 16  # bytes that identify an image
 class Illustrated(Struct, frozen=True):
     """A text whose `@paths` of images are labels, the spans that move with it, and the images.
 
-    `missing` are those that look like images and are not there.
+    `missing` names paths that look like images and do not exist.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Mentioned(Struct, frozen=True):
 
 
 def mentioned(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Iterator[Mentioned]:
-    """The files that a person mentions in the `typed` characters, outside what was `pasted`, relative to `root`."""
+    """Find files that a person mentions in the `typed` characters, outside of `pasted` spans, relative to `root`."""
     for match, written in _mentions(text, typed, pasted):
         paths = (written,) if match["quoted"] else dict.fromkeys((written, written.rstrip(_ENDING)))
         for path in filter(None, paths):
@@ -70,7 +70,7 @@ def _mentions(text: str, typed: int, pasted: Sequence[Span]) -> Iterator[tuple[r
 
 
 def illustrated(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Illustrated:
-    """The text with the images that it mentions, which its labels name. Raises `UsageError`.
+    """Replace mentions of images in the text with labels, and attach the images. Raises `UsageError`.
 
     Without their `@` no CLI looks for the files again. A custom command of a CLI keeps its arguments as typed.
     """
@@ -94,15 +94,15 @@ def illustrated(text: str, typed: int, pasted: Sequence[Span], root: Path) -> Il
 
 
 def mentioned_images(text: str, pasted: Sequence[Span], root: Path) -> tuple[str, ...]:
-    """The names of the images that a typed text mentions."""
+    """List the names of the images that a typed text mentions."""
     mentions = mentioned(text, len(text), pasted, root) if "@" in text else ()
     return tuple(image_name(mention.path) for mention in mentions if image_kind(mention.file))
 
 
 def what_becomes(message: ConversationMessage, team: Team) -> str | None:
-    """What the CLIs of its addressees make of the files of the repository that a person's message mentions.
+    """Say what the addressees' CLIs make of the repository's files that a person's message mentions.
 
-    A CLI reads those in what was pasted, too.
+    CLIs also read files that pasted text mentions.
 
     As `@src/app.py: max's claude reads the file; text to sarah's codex, which can open it`.
     """
@@ -136,17 +136,17 @@ def _all_there(member: Member, paths: Iterable[str]) -> bool:
 
 
 def file_at(path: str, root: Path) -> Path:
-    """The file of a path as written, relative to `root`."""
+    """Return the file of a path as written, relative to `root`."""
     return Path(os.path.join(root, os.path.expanduser(path)))  # noqa: PTH111, PTH118 (it raises nothing)
 
 
 def image_label(name: str) -> str:
-    """What stands for an image in a message."""
+    """Return the label that stands for an image in a message."""
     return f"[image: {name}]"
 
 
 def with_labels(text: str) -> str:
-    """The text with a label for each `@path` of an image outside the repository, which is long."""
+    """Replace each `@path` of an image outside the repository, which is long, with a label."""
 
     def label(found: re.Match[str]) -> str:
         path = found["quoted"] or found["word"]
@@ -156,13 +156,13 @@ def with_labels(text: str) -> str:
 
 
 def image_name(path: str) -> str:
-    """What an image is called: its path in the repository, or the last part of any other one."""
+    """Name an image: its path in the repository, or the last part of a path outside."""
     name = Path(path).name if path.startswith(("/", "~", "..")) else path
     return printable(name).translate({ord("`"): "'", ord("["): "(", ord("]"): ")"})
 
 
 def image_kind(file: Path) -> str | None:
-    """The kind of image in a file that exists; None for everything else."""
+    """Detect the kind of image in a file that exists; None for everything else."""
     try:
         with open_regular(file) as opened:
             return image_type(opened.read(_HEAD))
@@ -171,7 +171,7 @@ def image_kind(file: Path) -> str | None:
 
 
 def image_at(file: Path, path: str) -> Image:
-    """The image in that file, which is written `path`. Raises `UsageError`: why it cannot be attached."""
+    """Read the image in that file, which is written `path`. Raises `UsageError`: why it cannot be attached."""
     name = image_name(path)
     if not _is_file(file):
         raise UsageError(f"{name} is not there: it is not attached")

@@ -19,25 +19,25 @@ IN_HOOK = "TEAMCHAT_HOOK"  # the variable with the name of the hook in which a p
 
 
 def trust_store() -> TrustStore:
-    """What the person trusts; an agent's TEAMCHAT_HOME names no other place of it."""
+    """Open the store of what the person trusts; an agent's TEAMCHAT_HOME cannot replace it."""
     caller = turns.find_caller()
     return TrustStore((caller.trusted if caller else state_dir()) / TRUST_NAME)
 
 
 def check_no_hook(what: str) -> None:
-    """Raises `NotTrusted` in a hook, which only reads."""
+    """Raise `NotTrusted` in a hook, which only reads."""
     if hook := os.environ.get(IN_HOOK):
         raise NotTrusted(f"{what} outside of hooks, and this runs in the hook {hook}")
 
 
 def check_runs_commands() -> None:
-    """Raises `NotTrusted` in the turn of an agent without the access 'full': a check runs any command."""
+    """Raise `NotTrusted` in the turn of an agent without the access 'full': a check runs any command."""
     if caller := turns.find_caller():
         caller.check_runs_commands()
 
 
 def check_not_hidden(root: Path) -> None:
-    """Raises `NotTrusted` where this may run in a turn of the workspace that cannot be found from here."""
+    """Raise `NotTrusted` where this may run in a turn of the workspace that cannot be found from here."""
     state = workspace_path(root)
     if state.is_dir():
         with closing(Database(state / STORE_NAME)) as db:
@@ -45,15 +45,15 @@ def check_not_hidden(root: Path) -> None:
 
 
 def check_gives_trust(root: Path) -> None:
-    """The same with a turn of any workspace, for what gives trust to what was not trusted before."""
+    """Raise `NotTrusted` where this may run in a turn of any workspace, before something new is trusted."""
     check_not_hidden(root)
     turns.check_hidden_nowhere(workspace_path(root))
 
 
 def need_trust(team: Team, *, give: bool, ask: Callable[[Standing], bool] | None = None) -> None:
-    """Raises `NotTrusted` unless the team is trusted already, `give` says so, or the person that `ask` asks does.
+    """Raise `NotTrusted` unless the team is trusted already, `give` says so, or the person that `ask` asks does.
 
-    Raises `GuardReached` in an agent's turn that no other turn may begin in.
+    Raises `GuardReached` in an agent's turn in which no other turn may begin.
     """
     check_no_hook("turns are run")
     if caller := turns.find_caller():

@@ -97,7 +97,7 @@ class Posting(Struct, frozen=True):
     ) -> Posted[HumanSpoke]:
         """Store a message with its images and task. A person typed the first `typed` characters.
 
-        With `answers` off it leaves the question open that the person is asked, as an agent's does. It may begin a
+        Without `answers` it leaves open a question that the person is asked, as an agent's message does. It may begin a
         `process`.
         """
         run, who = self.run, addressed.speaker
@@ -135,7 +135,7 @@ class Posting(Struct, frozen=True):
     def parse(self, *replies: tuple[Member, str, Part | None, Prompts]) -> list[Parsed]:
         """Parse replies that are to be stored one after the other, and warn of what is wrong in them.
 
-        Each comes with the part of a process that it does, and what gives its prompts.
+        Each comes with its part of a process, and with a function that gives its prompts.
 
         A large reply takes seconds, and longer when nobody reads the warnings, so this runs outside of a transaction.
         """
@@ -152,7 +152,7 @@ class Posting(Struct, frozen=True):
         return parsed
 
     def _finding(self, member: Member, text: str, part: Part, asks: AddressedReply) -> Finding | None:
-        """What the process reads in a reply. Warns of a reply that lacks the form."""
+        """Read in a reply what the process needs. Warns of a reply that lacks the form."""
         process = self.run.state.process
         if process is None:
             return None
@@ -168,9 +168,9 @@ class Posting(Struct, frozen=True):
         return finding
 
     def worked(self, parsed: Parsed, route: Route, turn: Turn, outcome: Outcome | None) -> Parsed:
-        """The same reply with the files that its member changed, if a process has it work apart from all others.
+        """Add to a reply the files that its member changed, if a process has it work apart from all others.
 
-        One whose turn left files as they never were in this run says something new, whatever its words. `outcome` is
+        A reply whose turn left files in a new state says something new, whatever its words. `outcome` is
         that of the `turn`, which may not be stored yet.
         """
         if self._left_new_tree(outcome):
@@ -233,13 +233,13 @@ class Posting(Struct, frozen=True):
         return Posted(message, ended, noted)
 
     def _served(self, route: Route) -> str | None:
-        """The person whose message the route serves, or the team's first person; None in a team without people."""
+        """Return the person whose message the route serves, or the team's first person; None without people."""
         asking = self.run.manager.get_message(route.request).speaker.role_name
         people = [human.name for human in self.run.team.humans]
         return asking if asking in people else next(iter(people), None)
 
     def _last_replies(self) -> list[tuple[str, str]]:
-        """The replies since the last message that is none, newest first, as (speaker, text)."""
+        """List the replies since the last message that is not a reply, newest first, as (speaker, text)."""
         replies: list[tuple[str, str]] = []
         for message in reversed(self.run.manager.get_latest_messages(LOOK_BACK)):
             if message.turn_id is None:
@@ -249,7 +249,7 @@ class Posting(Struct, frozen=True):
 
 
 def _said_before(newest: ConversationMessage | None) -> LastSaid | None:
-    """What those whom a message of markers only calls answer: the newest message with words."""
+    """Return the newest message with words, which those whom a message of markers only calls answer."""
     if newest is None:
         return None
     by = (newest.speaker.role_name, newest.stands_for) if newest.speaker.type == "ai" else ()
@@ -257,7 +257,7 @@ def _said_before(newest: ConversationMessage | None) -> LastSaid | None:
 
 
 def with_first_call(name: str, asks: AddressedReply) -> AddressedReply:
-    """The same reply, calling `name` before all others."""
+    """Return the reply with a call of `name` before all others."""
     others = (request for request in asks.requests if request.target != name)
     return replace(asks, requests=(RouteRequest(name), *others))
 
@@ -274,7 +274,7 @@ LONGEST = 200_000  # characters; comparing two larger texts takes seconds and hu
 
 
 def alike(one: str, other: str) -> float:
-    """How similar two texts are, from 0 to 1: the share of three-word pieces that both have. Digits do not count.
+    """Measure how similar two texts are, from 0 to 1: the share of common three-word pieces. Digits do not count.
 
     Two long texts are either equal (1) or different (0).
     """
@@ -290,12 +290,12 @@ def _pieces(text: str) -> set[tuple[str, ...]]:
 
 
 def says_done(text: str) -> bool:
-    """True for a short reply that says that nothing is left to do."""
+    """Whether a short reply says that nothing is left to do."""
     return len(text) <= SHORT and DONE.search(text) is not None
 
 
 def says_nothing_new(text: str, before: list[tuple[str, str]], speaker: str, similarity: float) -> bool:
-    """True when a reply repeats itself; `before` holds the agents' earlier replies as (speaker, text), newest first.
+    """Whether a reply repeats itself; `before` holds the agents' earlier replies as (speaker, text), newest first.
 
     It says nothing new when it is similar to this speaker's own last reply, or when it and the last reply of another
     speaker both say that they are done. `similarity` 0 switches the check off.
@@ -316,7 +316,7 @@ class Teller(Struct):
     apart: set[str] = field(default_factory=set)
 
     def stored(self, addressed: Addressed, posted: Posted[HumanSpoke], *, by_others: bool = False) -> None:
-        """A person's message is stored. Another process has handed over one that is `by_others`."""
+        """Tell that a person's message is stored; `by_others`: another process has handed it over."""
         run = self.run
         task = run.manager.get_team_task() if addressed.task is not None else None
         if task != addressed.task:
@@ -337,13 +337,13 @@ class Teller(Struct):
             self.run.emit(Warned(f"{process.do} gets {message} before its next turn"))
 
     def reply(self, turn: Turn, reply: Posted[TurnEnded], route: Route) -> None:
-        """A member's reply is stored as a message."""
+        """Tell that a member's reply is stored as a message."""
         self.run.tally.add_reply(reply.message, route.request)
         self.run.emit(Replied(turn, reply.message, route.part))
         self._todos(reply.noted, f"{reply.message.speaker.role_name}: ")
 
     def not_followed(self, answer: Answer) -> None:
-        """An agent calls others before the text that is its reply: a CLI gives the last one alone."""
+        """Warn that an agent called others before the text that is its reply: a CLI gives only the last text."""
         if answer.failed or answer.route.part:
             return
         finished, member = answer.finished, answer.member
@@ -359,7 +359,7 @@ class Teller(Struct):
             self.run.emit(Warned(f"{who}{problem}"))
 
     def action(self, action: Action) -> None:
-        """What the engine did with the queue; a final action is told by what follows from it."""
+        """Tell what the engine did with the queue; a final action is told by what follows from it."""
         emit = self.run.emit
         match action:
             case Queued() | Moved() | Refused():
@@ -409,7 +409,7 @@ class Teller(Struct):
                 run.emit(Warned(warning, turn.route, of_disk=True))
 
     async def to_merge(self) -> None:
-        """Tell at the end of a process what its members have changed that is to be merged; a judge's pick says it."""
+        """Tell at the end of a process which changes are to be merged; the pick of a judge says it itself."""
         run = self.run
         process = run.state.process if run.tally.process else None
         if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):

@@ -23,7 +23,7 @@ MOST_FILES = 1_000
 
 
 def whole_report(db: Database, session: int, process: Process) -> Struct:
-    """The report of a process, with what only the store tells."""
+    """Complete the report of a process with what only the store knows."""
     report = strategy_of(process.kind).report(process)
     if not isinstance(report, UntilReport):
         return report
@@ -45,14 +45,14 @@ def whole_report(db: Database, session: int, process: Process) -> Struct:
 
 
 def turns_of_process(db: Database, session: int, process: Process) -> list[Turn]:
-    """The turns of the process that are not undone, in order."""
+    """List the turns of the process that are not undone, in order."""
     began = SqliteLog(db, session).get(process.request).timestamp / 1000
     later = takewhile(lambda turn: turn.started_at >= began - 1, latest_turns(db, session))
     return [turn for turn in later if turn.setup.request == process.request and turn.undone is None][::-1]
 
 
 def _files(turns: tuple[Turn, ...], checks: list[CheckRecord]) -> Iterator[str]:
-    """The files that changed from the first turn on, relative to the top of their git tree, whoever changed them."""
+    """List the files that changed since the first turn, relative to the top of their git tree, whoever changed them."""
     for turn in turns:
         if turn.outcome and (changes := turn.outcome.known_changes):
             yield from _from_top(changes, turn.setup.cwd)
@@ -83,6 +83,6 @@ def _used(name: str, turns: list[Turn]) -> MemberUsed:
 
 
 def _sum(parts: Sequence[float | None]) -> float | None:
-    """Return the sum, None if a part is not known."""
+    """Return the sum, or None if a part is not known."""
     known = [part for part in parts if part is not None]
     return round(sum(known), 9) if known and len(known) == len(parts) else None

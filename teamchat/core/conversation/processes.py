@@ -34,7 +34,7 @@ from teamchat.runners.untrusted.json import listed
 def check_process(state: State, process: Process) -> None:
     """Raise `UsageError` for a process that cannot begin: by its own rules, or because another one is not over.
 
-    One that has to end by itself may not take more turns than run without a pause. Raises `NotTrusted` for one with
+    One that has to end by itself may not need more turns than the limit allows. Raises `NotTrusted` for one with
     checks in the turn of an agent that may not run any command.
     """
     if process.checks:
@@ -64,8 +64,8 @@ def check_process(state: State, process: Process) -> None:
 def need_worktrees(team: Team, state: Path, session: int | None, process: Process) -> None:
     """Raise `UsageError` if members that are to work apart cannot, or have changes that are not merged.
 
-    Those would be compared and merged together with what the process makes. `state` is the state folder. Blocks while
-    git reads the worktrees.
+    Such changes would be compared and merged together with those of the process. `state` is the state folder. Blocks
+    while git reads the worktrees.
     """
     step = strategy_of(process.kind).step(process)
     calls = [call for call in step.calls if call.part.apart] if step else []
@@ -99,7 +99,7 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
 
 
 def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> Work:
-    """What the `turn` with that `outcome` changed, and the turns before it that failed in the same part."""
+    """Collect what the `turn` with that `outcome` changed, with the turns before it that failed in the same part."""
     earlier = (other for other in turns_of_route(db, session, turn) if other.id != turn.id and other.undone is None)
     outcomes = [outcome, *(other.outcome for other in earlier)]
     all_changes = [known.changes for known in outcomes if known and isinstance(known.changes, FileChanges)]
@@ -108,7 +108,7 @@ def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> 
 
 
 def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Process:
-    """The process of that name: a kind, or a name of the team file, whose settings the `given` ones replace.
+    """Make the process of that name: a kind, or a name of the team file. The `given` settings replace its own.
 
     Raises `UnknownName` for a process or a member that is not there, and `UsageError` for what such a process does not
     take, for a member that is a person, and for a process that the team cannot run.
@@ -128,7 +128,7 @@ def process_of(team: Team, name: str, given: ProcessSettings = DEFAULTS) -> Proc
 
 
 def process_names(team: Team) -> tuple[str, ...]:
-    """The kinds, then the names of the team file."""
+    """List the kinds, then the names of the team file."""
     return (*(kind.value for kind in STRATEGIES), *team.processes)
 
 
@@ -147,7 +147,7 @@ def _option(setting: str) -> str:
 
 
 def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process:
-    """The process with every default filled in."""
+    """Make the process with every default filled in."""
     kind, everybody = Kind(named.kind), tuple(member.name for member in team.ai_members)
     if not everybody:
         raise UsageError(f"the team {team.name!r} has no AI member")
@@ -251,7 +251,7 @@ def _one(team: Team, setting: str, written: str | None) -> str | None:
 
 
 def _several(team: Team, setting: str, written: Sequence[str]) -> tuple[str, ...]:
-    """The AI members of these names or titles, in that order, each once."""
+    """List the AI members with these names or titles, in that order, each once."""
     resolved = resolve((), team.members, None, to=[Target((name,)) for name in written])
     if resolved.problems:
         problems = "; ".join(problem.message for problem in resolved.problems)

@@ -1,7 +1,7 @@
 """Which protected files changed while members of a process or its checks were at work, and what a person accepted.
 
 Checkpoints tell: those around a turn or a check say which paths changed meanwhile, and the newest one says which of
-them are not as they were before. What is changed in between is a person's.
+them are not as they were before. Changes in between are a person's.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class Protection(Struct, frozen=True):
     now: str
 
     def matching_nothing(self, check: Check, cwd: Path) -> list[str]:
-        """Those of the check's own patterns that name no file there is. Raises `CheckpointFailed`."""
+        """List the check's own patterns that match no existing file. Raises `CheckpointFailed`."""
         paths, folder = entries(self.repository, self.now), self._folder(cwd)
         own = (pattern for pattern in check.protect if pattern not in SETS and not pattern.startswith("!"))
         return [pattern for pattern in own if not protected([pattern], folder, paths)]
 
     def _folder(self, cwd: Path) -> str:
-        """The folder from the top of the work tree, empty at the top."""
+        """Return the folder relative to the top of the work tree, empty at the top."""
         folder = os.path.relpath(os.path.realpath(cwd), self.repository.top)
         return "" if folder == "." else folder
 
     def touched(self, check: Check, cwd: Path) -> dict[str, str]:
-        """The protected paths that are not as they were before a turn or a check, and during which they changed.
+        """Find protected paths that changed during a turn or a check, and are still not as they were before.
 
         `cwd` is where the check runs. Raises `CheckpointFailed`.
         """
@@ -76,7 +76,7 @@ class Protection(Struct, frozen=True):
         return {path: by[path] for path in self._still(since)}
 
     def _still(self, since: Mapping[str, str]) -> list[str]:
-        """The paths that differ from the tree in which they were as they should be."""
+        """List the paths that still differ from the tree in which they were as they should be."""
         by_tree: dict[str, list[str]] = defaultdict(list)
         for path, tree in since.items():
             by_tree[tree].append(path)
@@ -91,7 +91,7 @@ class Protection(Struct, frozen=True):
 def without_accepted(
     accepted: Collection[Accepted], repository: GitRepository, tree: str, touched: Mapping[str, str]
 ) -> tuple[Touched, ...]:
-    """What is left of it once what a person has `accepted` is gone. Raises `CheckpointFailed`."""
+    """Remove from the touched paths what a person has `accepted`. Raises `CheckpointFailed`."""
     states = states_of(repository, tree, touched) if accepted and touched else {}
     left = (path for path in touched if Accepted(path, states.get(path, "")) not in accepted)
     return tuple(Touched(readable(path), touched[path]) for path in left)
@@ -142,14 +142,14 @@ def _is_at(path: str, place: str) -> bool:
 
 
 def _from_top(top: Path, path: Path) -> str:
-    """The path relative to the top of the work tree. Its last part may be a link, or gone."""
+    """Return the path relative to the top of the work tree. Its last part may be a link, or gone."""
     whole = Path(os.path.normpath(path))
     return os.path.relpath(Path(os.path.realpath(whole.parent), whole.name), top)
 
 
 @lru_cache(maxsize=256)  # each check asks anew of all turns so far
 def _changed(repository: GitRepository, old: str, new: str) -> Mapping[str, bool]:
-    """The paths that differ between two checkpoints, and whether each is new."""
+    """List the paths that differ between two checkpoints, and say whether each is new."""
     if old == new:
         return {}
     left_out = {path: what == "added" for path, what in left_out_changes(repository, old, new).items()}

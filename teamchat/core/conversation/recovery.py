@@ -42,7 +42,7 @@ _OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
 
 def turns_dir(db: Database) -> Path:
-    """Where the turns of a store keep their output."""
+    """Return the folder in which the turns of a store keep their output."""
     return db.path.parent / TURNS
 
 
@@ -50,12 +50,12 @@ STOPPED = "stopped"  # the file in a turn's folder
 
 
 def output_folder(db: Database, turn: Turn | CheckRecord) -> Path | None:
-    """Where a turn or check that is not over has its output; None where the store names no folder of teamchat's own."""
+    """Return the output folder of an unfinished turn or check; None if the store names no folder of teamchat's own."""
     return turns_dir(db) / turn.folder.name if _OURS.fullmatch(turn.folder.name) else None
 
 
 def how_left(db: Database, turn: Turn) -> str:
-    """What became of a turn that the store says is running, and that no process runs."""
+    """Say what became of a turn that the store calls running, and that no process runs."""
     folder = output_folder(db, turn)
     if folder and has_end(folder):
         return NOT_STORED
@@ -94,7 +94,7 @@ def recover_turns(db: Database, session: int, folder: Path, trees: WorkTrees) ->
 
 
 def kept_turns(db: Database, session: int, folder: Path) -> Iterator[tuple[Turn, FinishedTurn]]:
-    """The turns whose ends could not be stored, with their kept ends."""
+    """List the turns whose ends could not be stored, with their kept ends."""
     for turn in running_turns(db, session):
         own = folder / turn.folder.name
         if _OURS.fullmatch(own.name) and (finished := read_end(own)):
@@ -157,13 +157,13 @@ def _remove_new_folder(db: Database, check: CheckRecord, trees: WorkTrees) -> No
 
 
 def _output(folder: Path) -> bytes:
-    """What a check had written when it was killed, as far as it is kept."""
+    """Wait until a killed check is dead, and read what it had written, as far as it is kept."""
     _wait_until_dead(folder)
     return written_by_check(folder)
 
 
 def written_by_check(folder: Path) -> bytes:
-    """What a check that is not over has written in its folder, as far as it is kept."""
+    """Read what an unfinished check has written in its folder, as far as it is kept."""
     with contextlib.suppress(OSError), open_output(folder) as file:
         file.seek(len(FIRST_LINE))
         return file.read(LARGEST_OUTPUT)

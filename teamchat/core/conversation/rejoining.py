@@ -28,7 +28,7 @@ EndTurn = Callable[[Turn, FinishedTurn], None]
 
 
 async def rejoin(run: Run, end: EndTurn) -> str | None:
-    """Follow each such turn, and `end` it. A turn that was never ordered stays open: it never began.
+    """Follow each turn that went on at a host, and `end` it. A turn that was never ordered never began, and stays open.
 
     Returns why a turn has no end, whose host went away: it runs again only when a person says so. A run that `lets_go`
     stops them. Raises `HostUnavailable` where it cannot be asked, unless the run lets go.
@@ -94,7 +94,7 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
 
 
 def _return_files(run: Run, turn: Turn, hosted: HostedTurn) -> None:
-    """Have the files of the turn come back as they would have, if it works in a worktree."""
+    """Have the files of the turn come back to its worktree, if it has one, as they would have."""
     if not any_made(run.trees.folder):
         return
     try:

@@ -54,7 +54,7 @@ class Retold:
         self._log = SqliteLog(db, session)
 
     def event(self, line: JsonLine) -> ConversationEvent | None:
-        """The event of a line; None for one that another line has told, or that the store no longer has."""
+        """Make the event of a line; None if another line has told it, or the store no longer has it."""
         event: ConversationEvent | None = None
         match line:
             case lines.SpokenLine():
@@ -81,12 +81,12 @@ class Retold:
         return event
 
     def message(self, message: ConversationMessage) -> MessageStored | Replied:
-        """The event that told of a stored message."""
+        """Make the event that told of a stored message."""
         turn = turn_of_session(self._db, self._session, message.turn_id) if message.turn_id else None
         return Replied(turn, message, part_of(self._db, turn.id)) if turn else MessageStored(message)
 
     def conclusion(self, line: lines.ResultLine) -> Conclusion:
-        """The conclusion of a run."""
+        """Make the conclusion of a run."""
         process = load_state(self._db, self._session, NOBODY).process if line.process else None
         report = None
         if process:
@@ -104,7 +104,7 @@ class Retold:
         )
 
     def _route(self, line: lines.RouteFields | lines.QueuedLine) -> Route:
-        """The call as the line has it; of one that the store has, with all of it."""
+        """Make the call as the line has it, with all that the store has of it."""
         stored = find_route(self._db, self._session, line.number) or Route(line.parent, line.by, "", line.number)
         names = ("target", "priority", "group", "attempt")
         return replace(stored, status=RouteStatus(line.status), **{name: getattr(line, name) for name in names})

@@ -26,10 +26,10 @@ _Compared = tuple[Opened, merging.Difference]
 
 
 def apart_in(run: Run, routes: Sequence[Route]) -> Apart:
-    """The members of the group of `routes` that get worktrees, because of the others or because of the process.
+    """Find members of the group of `routes` that get worktrees, because of the others or because of the process.
 
-    Those that have spoken already count, too: who is asked again works where it worked. So do all members of a process
-    that may take over what another one fails at. Blocks while git looks for them.
+    Those that have spoken already count, too: a member that is asked again works where it worked before. So do all
+    members of a process that may take over what another one fails at. Blocks while git looks for them.
     """
     placed = Apart(places=with_places(run.team, routes, run.machine.in_work_tree))
     mates = [mate for route in routes if not placed.gives_place(route) for mate in (*run.state.mates(route), route)]
@@ -45,7 +45,7 @@ def apart_in(run: Run, routes: Sequence[Route]) -> Apart:
 
 
 def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
-    """What the members of a group have changed in their worktrees; None unless two of them have changed something.
+    """Compare what members of a group have changed in their worktrees; None unless two of them changed something.
 
     Blocks while git compares.
     """
@@ -68,7 +68,7 @@ def side_by_side(run: Run, routes: Sequence[Route]) -> GroupCompared | None:
 
 
 def not_merged(run: Run, turn: Turn) -> str | None:
-    """What to do with the changes in the worktree in which a turn ran; None where all is merged, or it had none.
+    """Say what to do with the changes in a turn's worktree; None where all is merged, or without a worktree.
 
     Blocks while git compares.
     """
@@ -92,7 +92,7 @@ def _is_tried_anew(route: Route) -> bool:
 
 
 def to_merge(run: Run, process: Process, places: Mapping[str, PlaceTurn]) -> str | None:
-    """The commands that bring in what the members and the `places` of a process have changed; None where all is merged.
+    """Give the commands that bring in the changes of a process's members and `places`; None where all is merged.
 
     Blocks while git compares the worktrees of members.
     """
@@ -122,7 +122,7 @@ def _told(compared: _Compared) -> UnmergedChanges:
 
 
 def _same_lines(one: _Compared, other: _Compared) -> Iterator[SameLines]:
-    """What neither of the two can bring in after the other."""
+    """Find the changes that neither of the two can bring in after the other."""
     (mine, left), (theirs, right) = one, other
     if mine.home != theirs.home:
         return

@@ -1,6 +1,6 @@
 """Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers.
 
-What members did in the turns of their messages, for the one who summarises: a reply alone often does not say it.
+The summariser also reads what members did in their turns: a reply alone often does not say it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHORT = 200  # bytes; a message up to this size is not cut for a summary
 
 
 def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: int) -> tuple[str, ...]:
-    """The ids of the newest messages of people that are at most `tokens` (bytes / 4) together, oldest first.
+    """Return the ids of the newest messages of people, at most `tokens` (bytes / 4) together, oldest first.
 
     `said` is in order, oldest first. No message between two kept ones is left out.
     """
@@ -50,7 +50,7 @@ def recent_people(said: Sequence[Said], size_of: Callable[[str], int], tokens: i
 
 
 def reach(sizes: Iterable[int], tokens: int) -> bool:
-    """True when texts of these sizes in bytes are that many tokens together. Reads no more sizes than that takes."""
+    """Whether texts of these sizes in bytes are that many tokens together. Reads no more sizes than that takes."""
     return any(size >= tokens * BYTES_PER_TOKEN for size in accumulate(sizes))
 
 
@@ -62,7 +62,7 @@ def build_summary_prompt(
     exists: Exists,
     so_far: Summary | None = None,
 ) -> tuple[BuiltPrompt, Sequence[Said]]:
-    """The prompt that asks `member` to summarise `said`, oldest first, and the messages that fit into it.
+    """Build the prompt that asks `member` to summarise `said`, oldest first. Returns the messages that fit, too.
 
     The oldest messages come first, so that no message is skipped; the next summary covers the rest. An oldest message
     that is too long alone loses its middle, or no summary could ever be made again. Raises `PromptTooLarge` when even
@@ -83,7 +83,7 @@ def build_summary_prompt(
 
 
 def _halved(said: Said) -> list[Said]:
-    """The message without the middle half of its text; nothing if it is short already."""
+    """Cut the middle half out of the message's text; return nothing if it is short already."""
     size = byte_length(said.text)
     return [replace(said, text=truncate_middle(said.text, size // 2).text)] if size > SHORT else []
 
@@ -98,7 +98,7 @@ class HistoryPrompt(Struct, frozen=True):
     assembled: AssemblerOutput
 
     def built(self, exists: Exists) -> BuiltPrompt:
-        """The prompt as it is sent. Raises `PromptTooLarge` above the CLI's own limit."""
+        """Build the prompt as it is sent. Raises `PromptTooLarge` above the CLI's own limit."""
         runner = self.team.agent_of(self.member).type.runner
         text, said = self.assembled.prompt, self.said
         prepared = runner.prepare(text, typed=range(0), exists=exists(self.member, runner))
@@ -120,7 +120,7 @@ class HistoryPrompt(Struct, frozen=True):
 def prompt_about(
     team: Team, member: Member, manager: ContextManager, said: Sequence[Said], ask: str, so_far: Summary | None
 ) -> HistoryPrompt:
-    """The prompt that quotes to `member` the summary so far and the messages `said`, oldest first, with `ask` below.
+    """Ask `member` about the summary so far and the messages `said`, oldest first, which the prompt quotes above `ask`.
 
     Above the budget the oldest messages are left out first. Raises `PromptTooLarge` when that is not enough.
     """
@@ -146,7 +146,10 @@ WHY = "the conversation needs a summary"
 
 
 def summariser_of(team: Team, name: str | None) -> Member:
-    """Who summarises: the member of that name, or the team's `compactor`. Raises `UsageError` and `UnknownName`."""
+    """Choose who summarises: the member with that name, or the team's `compactor`.
+
+    Raises `UsageError` and `UnknownName`.
+    """
     if not team.share_context:
         raise UsageError("members of this team get no summary; set share_context = true in the team file")
     chosen = name or team.compactor
@@ -170,7 +173,7 @@ class Summariser:
         self._failed_at: str | None = None
 
     def due(self, up_to: str | None) -> Member | None:
-        """Who summarises before the next prompt, or None while there is less than the team's `due_tokens` to summarise.
+        """Choose who summarises before the next prompt; None with less than the team's `due_tokens` to summarise.
 
         After a failure more messages have to come first. It reads no more than `due_tokens`, so its cost does not
         depend on the length of the conversation.
@@ -194,7 +197,7 @@ class Summariser:
         return reach(sizes(), tokens)
 
     def pending(self, up_to: str | None = None) -> list[Said]:
-        """The messages before the current one that no summary covers, oldest first."""
+        """List the messages before the current one that no summary covers, oldest first."""
         return list(self._run.manager.get_unsummarised(up_to=up_to))[::-1]
 
     async def summarise_if_due(self, up_to: str | None) -> None:
@@ -252,7 +255,7 @@ MAX_LINE = 200  # bytes of one call
 
 
 def with_tool_calls(db: Database, said: Sequence[Said]) -> list[Said]:
-    """The messages, each followed by the tool calls of its turn. Outputs are left out: they are long."""
+    """Add to each message the tool calls of its turn. Outputs are left out: they are long."""
     return [replace(quoted, text=quoted.text + _told(db, quoted.message.turn_id)) for quoted in said]
 
 
@@ -265,7 +268,7 @@ def _told(db: Database, turn: int | None) -> str:
 
 
 def _newest(lines: Sequence[str]) -> Iterator[str]:
-    """The newest lines that `MAX_BYTES` hold, newest first."""
+    """Yield the newest lines that fit into `MAX_BYTES`, newest first."""
     room = MAX_BYTES
     for line in reversed(lines):
         room -= byte_length(line) + len("\n")

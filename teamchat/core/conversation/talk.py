@@ -50,20 +50,21 @@ ANSWERED = (ExitCode.DONE, ExitCode.HUMAN_ASKED, ExitCode.NO_VERDICT)
 
 
 class Reply(Struct, frozen=True):
-    """What a message has led to, once nobody is left to speak. `str(reply)` is its text.
-
-    `text` is the last reply, markers included, and `member` who said it; "" and None if nobody replied. `asked` is the
-    person whose answer a member waits for. `turns` and `usage` are of this message alone: the tokens and US dollars
-    that the CLIs report, where None is unknown. `session` is the name that `--session` takes.
-    """
+    """What a message has led to, once nobody is left to speak. `str(reply)` is its text."""
 
     text: str
+    """The last reply, markers included; "" if nobody replied."""
     member: str | None
+    """The member who said it; None if nobody replied."""
     session: str
+    """The name that `--session` takes."""
     code: ExitCode
     asked: str | None
+    """The person whose answer a member waits for."""
     turns: int
+    """The number of turns for this message alone."""
     usage: Usage
+    """The tokens and US dollars that the CLIs report for this message alone; None is unknown."""
 
     @property
     def outcome(self) -> str:
@@ -72,7 +73,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def tokens(self) -> int | None:
-        """Those read, the cached ones included, and those written."""
+        """The tokens read, cached ones included, and written."""
         read, written = self.usage.input_tokens, self.usage.output_tokens
         return None if read is None or written is None else read + written
 
@@ -122,7 +123,7 @@ class Talk:
     async def stream(
         self, message: str | Input, *, to: str | None = None, speaker: str | None = None
     ) -> AsyncGenerator[ConversationEvent | Reply, None]:
-        """The same, with every event of `teamchat.events` as it happens; the `Reply` is the last one."""
+        """Send a message as `send` does, and yield each event of `teamchat.events` as it happens, then the `Reply`."""
         given = Message(text=message, to=to, speaker=speaker) if isinstance(message, str) else message
         named = given.to if isinstance(given, Message) else to
         if not (isinstance(given, Message | Resume) and isinstance(named, str | None)):
@@ -145,7 +146,7 @@ class Talk:
             await self._stop(next(iter(self._running)))
 
     async def _stop(self, task: asyncio.Task[Conclusion]) -> None:
-        """End the task's agents and wait until their turns are stored; whoever is cancelled meanwhile kills them."""
+        """End the task's agents and wait until their turns are stored; a cancellation meanwhile kills them."""
         cancelled = None
         while not task.done():
             if stopper := self._running.get(task):
@@ -213,7 +214,7 @@ class Talk:
             return create_session(self._db, self.team.name, self.team.task)
 
     def _reply(self, ended: Conclusion, member: str | None) -> Reply:
-        """Raises the error of a run that failed or was stopped."""
+        """Make the reply. Raises the error of a run that failed or was stopped."""
         name = self.session or ""
         if ended.code not in ANSWERED:
             resume = f"teamchat resume{self.team.typed} --session {quote(name)}"
@@ -231,7 +232,7 @@ def _tell(file: RunFile, emit: Callable[[ConversationEvent], None], event: Conve
 async def conversation(
     team: str | os.PathLike[str], *, session: str | None = None, trust: bool = False
 ) -> AsyncIterator[Talk]:
-    """A new conversation of the team in that file, or the stored one that is named `session`.
+    """Open a new conversation of the team in that file, or the stored one that is named `session`.
 
     It is in the store of the team file's folder, where the command line finds it. With `trust` the team file is trusted
     from now on, as by `teamchat trust`. Raises `TeamFileError`, `NotTrusted`, `UnknownName` and `StoreError`.

@@ -22,7 +22,7 @@ UNKNOWN_END = -9  # the exit code of a process whose end nobody saw
 
 
 def read_output(turn: Turn, folder: Path) -> tuple[Verdict, tuple[TimedEvent, ...]]:
-    """What the runner's parser makes of the output in the turn's folder, as of a process that was killed by now.
+    """Parse the output in the turn's folder with the runner's parser, as if its process had been killed now.
 
     A kept process writes the output of all its turns into one file. Of it, the turn has what follows the offset in its
     folder, up to the CLI's own terminal event. The stderr of such a process is in another folder, and is not read.
@@ -43,7 +43,7 @@ def read_output(turn: Turn, folder: Path) -> tuple[Verdict, tuple[TimedEvent, ..
 
 
 def _lines(folder: Path, name: str, begin: int | None, framer: Framer) -> Iterator[bytes]:
-    """The lines of a file of output from that byte on, as far as they can be read."""
+    """Read the lines of a file of output, from that byte on, as far as they can be read."""
     left = MAX_OUTPUT_BYTES  # as where the turn runs
     with contextlib.suppress(OSError), open_output(folder, name) as file:
         if begin is None:
@@ -56,13 +56,13 @@ def _lines(folder: Path, name: str, begin: int | None, framer: Framer) -> Iterat
 
 
 def text_so_far(turn: Turn, folder: Path) -> str:
-    """The text of a turn that is not over: what the agent has written so far, or all if only the end is not stored."""
+    """Return the text of an unfinished turn: what the agent has written so far, or all if only the end is unstored."""
     finished = read_end(folder)
     return finished.text if finished else read_output(turn, folder)[0].text
 
 
 def _begin(folder: Path) -> int | None:
-    """The byte at which the output of a kept process's turn begins; None for a process of its own."""
+    """Return the byte at which the output of a kept process's turn begins; None for a process of its own."""
     try:
         with open_output(folder, BEGINS) as file:
             return int(file.read(20))

@@ -42,7 +42,7 @@ RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 class Outgoing(Struct, frozen=True):
     """A kept message that is to be stored now, with the `images` that it mentions.
 
-    It does not `answer` a question that was asked after it was typed.
+    `answers` is off if a question was asked after it was typed: the message does not answer that.
     """
 
     unsent: Unsent
@@ -79,7 +79,7 @@ class TypedAhead(Struct):
                 end_taking(run.db, run.session)
 
     def may_end(self, last: Action) -> bool:
-        """Take no more messages, as the run ends with `last`; False if one was handed over that goes out first."""
+        """Return whether the run may end with `last`, and then take no more messages; False if one goes out first."""
         run = self.run
         if not run.takes_over or run.stopper.asked or not _goes_out(last):
             return True
@@ -135,7 +135,7 @@ class TypedAhead(Struct):
         return None
 
     def _next(self) -> Outgoing | None:
-        """The first message that can be sent. The others stay, and are not tried again in this run."""
+        """Find the first message that can be sent. Others stay, and are not tried again in this run."""
         run = self.run
         for unsent in unsent_of(run.db, run.session):
             taken = run.takes_over if unsent.handed_over else run.hand is not None
@@ -183,13 +183,13 @@ class TypedAhead(Struct):
 
 
 def _goes_out(last: Action) -> bool:
-    """True if kept messages go out now. After a failure and a used-up budget the person decides."""
+    """Whether kept messages go out now. After a failure and a used-up budget the person decides."""
     if isinstance(last, Paused):
         return last.kind in RESET_BY_SPEAKING
     return isinstance(last, RunTurn | RunCheck | RunGroup | Idle | HumanAsked)
 
 
 def _held_since(before: State, now: State) -> tuple[int, ...]:
-    """The routes that are held now and only waited `before`, or did not exist."""
+    """List the routes that are held now and only waited `before`, or did not exist."""
     waited = {route.number for route in before.queue if route.status is RouteStatus.WAITING}
     return tuple(route.number for route in now.held if route.number in waited or route.number >= before.next_route)

@@ -40,16 +40,16 @@ class Waiting(Struct, frozen=True):
 
     @property
     def commands(self) -> str:
-        """What takes it back, and what drops it."""
+        """The commands that run it and that drop it, in words."""
         return f"to run it: teamchat resume {self.message}; to drop it: teamchat resume --drop {self.message}"
 
     def __str__(self) -> str:
-        """`max, sarah for msg-1 'Write it'`."""
+        """Write `max, sarah for msg-1 'Write it'`."""
         return " ".join(filter(None, (", ".join(self.members), "for", self.message, self.words)))
 
 
 def waiting_in(db: Database, session: int) -> list[Waiting]:
-    """What waits in a session that no process runs, in the order of the queue; what is set aside comes last.
+    """List what waits in a session that no process runs, in the order of the queue; what is set aside comes last.
 
     A question that a person is asked is no part of it, nor is what only waits for the answer.
     """
@@ -80,7 +80,7 @@ def _waiting(log: SqliteLog, message: str, routes: tuple[Route, ...], *, aside: 
 
 
 def named_by(waiting: Sequence[Waiting], message: str) -> tuple[int, ...]:
-    """The numbers of the routes that wait for that message. Raises `UnknownName` if none do."""
+    """Return the numbers of the routes that wait for that message. Raises `UnknownName` if none do."""
     numbers = tuple(number for group in waiting if group.message == message for number in group.numbers)
     if not numbers:
         there = ", ".join(dict.fromkeys(group.message for group in waiting)) or "nothing"

@@ -28,7 +28,7 @@ class Wanted(Struct, frozen=True):
         return ANY in self.names or host.name in self.names
 
     def lacks(self, host: HostSeen, dead_s: float) -> str | None:
-        """Why the host cannot run the turn now, in words that follow its name; None if it can."""
+        """Say why the host cannot run the turn now, in words that follow its name; None if it can."""
         if host.trouble:
             return f"cannot be used: {host.trouble}"
         if host.seen_s > dead_s:
@@ -48,13 +48,13 @@ class Wanted(Struct, frozen=True):
 
 
 def choose(hosts: Iterable[HostSeen], wanted: Wanted, dead_s: float, reserved: Mapping[str, int]) -> HostSeen | None:
-    """The host for a turn, or None if none can run it now. `reserved` are turns that are about to be given to hosts."""
+    """Choose the host for a turn, or None if none can run it now. `reserved` are turns about to be given to hosts."""
     able = [host for host in hosts if wanted.named(host) and wanted.lacks(host, dead_s) is None]
     return max(able, key=lambda host: (host.jobs - host.busy - reserved.get(host.name, 0), host.name), default=None)
 
 
 def why_none(hosts: Iterable[HostSeen], wanted: Wanted, dead_s: float) -> str:
-    """Why no host can run the turn, each by its name."""
+    """Say why no host can run the turn, each by its name."""
     seen = [host for host in hosts if wanted.named(host)]
     reasons = [f"{host.name} {wanted.lacks(host, dead_s) or 'is there'}" for host in seen]
     missing = [f"{name} was never seen" for name in wanted.names if name != ANY and all(h.name != name for h in seen)]

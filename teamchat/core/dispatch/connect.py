@@ -15,7 +15,7 @@ CLOCK = "TEAMCHAT_HOST_CLOCK"
 
 
 def clock_of(env: Mapping[str, str]) -> HostClock:
-    """The times of hosts; tests multiply them by `TEAMCHAT_HOST_CLOCK`. Raises `UsageError`."""
+    """Return the times of hosts; tests multiply them by `TEAMCHAT_HOST_CLOCK`. Raises `UsageError`."""
     clock, given = HostClock(), env.get(CLOCK) or "1"
     try:
         factor = float(given)
@@ -27,7 +27,7 @@ def clock_of(env: Mapping[str, str]) -> HostClock:
 
 
 def need_address(env: Mapping[str, str] = os.environ) -> str:
-    """The address of the database. Raises `HostUnavailable` without one, and without the engine."""
+    """Return the address of the database. Raises `HostUnavailable` without one, and without the engine."""
     if not (url := env.get(VARIABLE)):
         raise HostUnavailable(f"hosts are found in a database, and {VARIABLE} is not set", EXAMPLE)
     if find_spec("dbos") is None:
@@ -36,7 +36,7 @@ def need_address(env: Mapping[str, str] = os.environ) -> str:
 
 
 def connect(env: Mapping[str, str] = os.environ) -> Dispatch:
-    """The engine, connected. Raises `HostUnavailable`, also where the database does not answer, and `UsageError`."""
+    """Connect the engine. Raises `HostUnavailable`, also where the database does not answer, and `UsageError`."""
     url = need_address(env)
     from teamchat.core.dispatch.dbos.client import DbosDispatch
 

@@ -21,17 +21,18 @@ INSTALL = "pipx install --force '.[workers]'"
 class HostClock(Struct, frozen=True):
     """The times of hosts, in seconds. Tests make them shorter by one factor (`TEAMCHAT_HOST_CLOCK`).
 
-    A worker says each `beat_s` that it is there. It counts as dead `dead_s` after the last time, and nobody is declared
-    dead `dead_s` after the database was away. A member's host is waited for `wait_s`, or `alone_s` without a person.
-
     An agent runs for `lease_s` after its worker was there for the last time, and has `grace_s` to end then: it is gone
     before its worker counts as dead, so two agents of one turn never run at the same time.
     """
 
     beat_s: float = 3.0
+    """How often a worker says that it is there."""
     dead_s: float = 30.0
+    """How long after the last time a worker counts as dead. For as long after the database was away, nobody does."""
     wait_s: float = 60.0
+    """How long a member's host is waited for."""
     alone_s: float = 10.0
+    """How long a member's host is waited for without a person."""
 
     @property
     def lease_s(self) -> float:
@@ -52,29 +53,33 @@ class AgentOffer(Struct, frozen=True):
 
 
 class HostSeen(Struct, frozen=True):
-    """A worker as the database knows it: `seen_s` seconds ago it said that it was there.
-
-    `executor` is one process of it. `jobs` turns run there at once, and `busy` run or wait there. `heads` are the
-    commits of its clones, by their projects. `refused` are the last orders that it did not take, and why. `running`
-    names the turns that it carries out. `key` is its public key, and `ahead_s` how much its clock is ahead of that of
-    the database. `trouble` is why this teamchat cannot use it.
-    """
+    """A worker as the database knows it."""
 
     name: str
     executor: str
+    """The id of the worker's process."""
     seen_s: float
+    """How many seconds ago it said that it was there."""
     jobs: int = 1
+    """How many turns run there at once."""
     busy: int = 0
+    """How many turns run or wait there."""
     agents: Mapping[str, AgentOffer] = field(default_factory=dict)
     projects: tuple[Project, ...] = ()
     heads: tuple[tuple[Project, str], ...] = ()
+    """The commits of its clones, by their projects."""
     teamchat: str = ""
     refused: tuple[str, ...] = ()
+    """The last orders that it did not take, and why."""
     running: tuple[str, ...] = ()
+    """The names of the turns that it carries out."""
     ending: bool = False
     key: str = ""
+    """Its public key."""
     ahead_s: float = 0.0
+    """How much its clock is ahead of that of the database, in seconds."""
     trouble: str | None = None
+    """Why this teamchat cannot use it."""
 
     @property
     def absence(self) -> str:
@@ -125,22 +130,22 @@ class Dispatch(Protocol):
     keys: HomeKeys
 
     async def enqueue(self, order: Order) -> None:
-        """Give the order to the queue of its host. The same order a second time changes nothing."""
+        """Give the order to the queue of its host. Giving it a second time changes nothing."""
         ...
 
     def follow(self, turn: str, offset: int) -> AsyncIterator[Piece | None]:
-        """The pieces of a turn from a number on, as they come; None now and then while none comes.
+        """Yield the pieces of a turn from a number on, as they come; None now and then while none comes.
 
         It ends when the engine expects no further piece; those of a stopped turn may come after that.
         """
         ...
 
     async def rest(self, turn: str) -> list[Piece] | None:
-        """What a host had to say of a turn after it was cancelled; None while it has said nothing."""
+        """Return what a host had to say of a turn after it was cancelled; None while it has said nothing."""
         ...
 
     async def state(self, turn: str) -> TurnState | None:
-        """What the engine knows of a turn; None if it knows none of that name."""
+        """Return what the engine knows of a turn; None if it knows none of that name."""
         ...
 
     async def cancel(self, turn: str) -> None:
@@ -152,11 +157,11 @@ class Dispatch(Protocol):
         ...
 
     async def hosts(self) -> tuple[HostSeen, ...]:
-        """All hosts that the database knows."""
+        """List all hosts that the database knows."""
         ...
 
     async def database(self) -> DatabaseSeen:
-        """How the database stands."""
+        """Return how the database stands."""
         ...
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A turn on a host, for those who follow it here: the same as a process, of which the engine brings the output.
+"""A turn on a host, which looks here like a process whose output the engine brings.
 
-What has come stands in the turn's folder as that of a process of this machine does, so that who watches or recovers the
-turn needs to know of no host.
+The output stands in the turn's folder as that of a process of this machine does, so that watching or recovering a turn
+needs to know of no host.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class HostedTurn:
         self._missed = 0  # looks at which its host did not name it among what it carries out
 
     def limit(self, longest: int, patience: Mapping[FailureKind, int]) -> None:
-        """Let its reply have `longest` bytes, and its CLI report so many retries of each kind."""
+        """Limit its reply to `longest` bytes, and its CLI's retries of each kind to the given numbers."""
         self._order = self._order and replace(self._order, longest=longest, patience=dict(patience))
 
     def turn(self, what: Launch, /) -> Running:
@@ -108,7 +108,7 @@ class HostedTurn:
         self._folder, self._started = folder, time.monotonic()
 
     def over(self) -> None:
-        """Nothing to do: its process ends on the host."""
+        """Do nothing: its process ends on the host."""
 
     def end_input(self) -> bool:
         return False
@@ -164,7 +164,7 @@ class HostedTurn:
                     self._cancelling.cancel()
 
     async def _check(self, piece: Piece, files: _Files) -> None:
-        """Raises `_Over` for an end of another turn, or of other output than has come."""
+        """Raise `_Over` for an end of another turn, or of other output than has come."""
         if not isinstance(piece, Ended):
             return
         if (piece.turn, piece.host) != (self.name, self.host):
@@ -173,14 +173,14 @@ class HostedTurn:
             raise await self._refused("other output than its end says")
 
     async def _refused(self, what: str) -> _Over:
-        """Why the turn is over for home. Its agent is stopped: nothing that comes of it is taken."""
+        """Say why the turn is over for home. Its agent is stopped: nothing that comes of it is taken."""
         self.refused = True
         with suppress(Away):
             await self._dispatch.cancel(self.name)
         return _Over(Failure(FailureKind.AGENT, f"sent from {self.host} {what}"))
 
     async def _changed(self, end: Ended) -> tuple[FileChanges | NoCheckpoint | None, Failure | None]:
-        """What changed in its files, after they are back; and why they are not, which is a failure of the turn."""
+        """Bring the files back, and return what changed in them, or why they are not back: a failure of the turn."""
         if self.returns is None:
             return None, None
         lost = None
@@ -214,7 +214,7 @@ class HostedTurn:
         )
 
     async def _pieces(self) -> AsyncIterator[Piece]:
-        """The pieces up to the end of the turn. Raises `_Over`."""
+        """Yield the pieces up to the end of the turn. Raises `_Over`."""
         offset, order = 0, self._order
         while True:
             try:
@@ -246,7 +246,7 @@ class HostedTurn:
                 raise await self._refused(str(error)) from None
 
     async def _after_stream(self) -> AsyncIterator[Piece]:
-        """What comes when the engine expects nothing more of the stream: the rest of a cancelled turn, or nothing."""
+        """Yield what follows when the engine expects no more of the stream: a cancelled turn's rest, or nothing."""
         turn, host = self.name, self.host
         if rest := await self._dispatch.rest(turn):
             for piece in rest:
@@ -267,7 +267,7 @@ class HostedTurn:
         return Failure(FailureKind.INTERRUPTED, words)
 
     def _give_up_after_stop(self) -> None:
-        """Raises `_Over` if a person waits no longer for the end of a stopped turn."""
+        """Raise `_Over` if a person waits no longer for the end of a stopped turn."""
         if self._asked and (self._hard or time.monotonic() - self._asked_at > GIVES_UP_S):
             raise _Over(self._asked)
 
@@ -328,7 +328,7 @@ class HostedTurn:
         raise _Over(Failure(FailureKind.MISSING, f"waited for {self.host}: {gone}"))
 
     async def _has_begun(self) -> bool:
-        """Whether the agent of a cancelled turn has started: one that has not by now never will."""
+        """Whether the agent of a cancelled turn has started: otherwise it never will."""
         async for piece in self._dispatch.follow(self.name, 0):
             if piece is not None:
                 return True
@@ -341,7 +341,7 @@ class HostedTurn:
 
 
 def _gone(host: HostSeen | None, dead_s: float, executor: str | None) -> str | None:
-    """Why the host, or the process `executor` of it, is no longer there; None if it is."""
+    """Say why the host, or the process `executor` of it, is no longer there; None if it is."""
     if host is None:
         return "has left"
     if host.seen_s > dead_s:

@@ -22,7 +22,7 @@ SKEW_S = 60.0  # by which two clocks may differ
 
 
 def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """The findings about the database, the hosts and the members; a single one if the database cannot be asked."""
+    """Check the database, the hosts and the members; only one finding if the database cannot be asked."""
     try:
         dispatch = connect(env)
     except TeamchatError as error:
@@ -57,7 +57,7 @@ def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[D
 
 
 def _check_host(host: HostSeen, home_ahead_s: float) -> Iterator[DoctorCheck]:
-    """The findings about a host that is there: its clock, and what is known of its CLIs."""
+    """Check a host that is there: its clock, and what is known of its CLIs."""
     yield _at_time(None, "host", f"{host.name}, {host.free} of {host.jobs} jobs free", host.ahead_s - home_ahead_s)
     for name, agent in host.agents.items():
         vendor = AGENT_TYPES[agent.protocol].runner.vendor if agent.protocol in AGENT_TYPES else None
@@ -67,7 +67,7 @@ def _check_host(host: HostSeen, home_ahead_s: float) -> Iterator[DoctorCheck]:
 
 
 def _at_time(member: str | None, what: str, text: str, ahead_s: float) -> DoctorCheck:
-    """A finding that is good unless the clock there is another one than here."""
+    """Make a finding that is good unless the clock there differs from the one here."""
     if abs(ahead_s) < SKEW_S:
         return DoctorCheck(member, what, "ok", text)
     side = "ahead of" if ahead_s > 0 else "behind"

@@ -53,25 +53,26 @@ class OrderFiles(Struct, frozen=True, forbid_unknown_fields=True):
 class Order(Struct, frozen=True, forbid_unknown_fields=True):
     """One try of a turn, for the host `host`.
 
-    `turn` names it among all that the database has. Each try is a turn of its own in the store, so that a name is
-    never ordered twice. No host takes it after `expires`, in seconds since 1970.
-    `protocol` is how home reads the agent's output, `prompt` the exact bytes of its standard input. Times are seconds
-    (`first_byte_s` and `stall_s` None: the CLI's own value), sizes bytes. `patience` is how many retries of a kind the
-    CLI may report. `files` are those that it works with, in a worktree; without them it works in the project's folder.
+    Each try is a turn of its own in the store, so that a name is never ordered twice. Times are seconds, sizes bytes.
     """
 
     turn: str
+    """Its name among all turns that the database has."""
     host: str
     member: str
     agent: str
     protocol: str
+    """How home reads the agent's output."""
     project: Project
     prompt: bytes
+    """The exact bytes of its standard input."""
     system_text: str | None
     access: Access
     timeout_s: float
     first_byte_s: float | None
+    """None: the CLI's own value."""
     stall_s: float | None = None
+    """None: the CLI's own value."""
     allow: tuple[str, ...] = ()
     model: str | None = None
     web: bool = False
@@ -81,9 +82,12 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
     longest: int = LONGEST_REPLY
     max_output: int = MAX_OUTPUT_BYTES
     patience: dict[FailureKind, int] = field(default_factory=dict)
+    """How many retries of a kind the CLI may report."""
     teamchat: str = ""
     files: OrderFiles | None = None
+    """The files that it works with, in a worktree; without them it works in the project's folder."""
     expires: float = 0.0
+    """When no host takes it any more, in seconds since 1970."""
     format: int = FORMAT
 
 
@@ -117,12 +121,7 @@ class Output(Struct, frozen=True, forbid_unknown_fields=True, tag="output"):
 class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
-    `cut` is why the host ended it, `cut_at` seconds after the start. `files` are what became of those of the order, or
-    `unsent` says why they stay there; `stays` are new paths that do not travel, with why. `lacks`: what the files of
-    the order are made over is no longer there.
-
-    It travels as `Signed`: with the `turn` and the `host` whose end it is, and with what was said before it: `began`,
-    and the SHA-256 of all that came from each stream.
+    It travels as `Signed`: with the `turn` and the `host` whose end it is, and with what was said before it.
     """
 
     attempt: str
@@ -133,17 +132,26 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     changed: tuple[str, ...] = ()
     not_all_looked_at: bool = False
     cut: Failure | None = None
+    """Why the host ended it."""
     cut_at: float = 0.0
+    """When the host ended it, in seconds after the start."""
     refused: Failure | None = None
     files: CheckpointPack | None = None
+    """What became of the files of the order."""
     unsent: str | None = None
+    """Why the files stay there."""
     stays: tuple[str, ...] = ()
+    """The new paths that do not travel, with why."""
     lacks: bool = False
+    """Whether the base of the files of the order is no longer there."""
     turn: str = ""
     host: str = ""
     began: Began | None = None
+    """What was said of the start before."""
     out: str = ""
+    """The SHA-256 of all that came from the standard output."""
     err: str = ""
+    """The SHA-256 of all that came from the standard error."""
 
 
 class Signed(Struct, frozen=True, forbid_unknown_fields=True, tag="signed"):
@@ -156,7 +164,7 @@ class Signed(Struct, frozen=True, forbid_unknown_fields=True, tag="signed"):
 Piece: TypeAlias = Began | Output | Ended
 """What home is told of a turn."""
 SentPiece: TypeAlias = Began | Output | Signed
-"""The same as it is written to the database."""
+"""A piece as it is written to the database."""
 _PIECE: Decoder[Any] = Decoder(Began | Output | Signed)
 _PIECES: Decoder[list[SentPiece]] = Decoder(list[Began | Output | Signed])
 _SIGNED, _ORDER, _END = Decoder(Signed), Decoder(Order), Decoder(Ended)
@@ -164,37 +172,37 @@ T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """A value of the database that is none of ours."""
+    """A value of the database that teamchat has not written."""
 
 
 def written(value: Order | Ended | SentPiece | list[SentPiece]) -> str:
-    """The value as text for the database."""
+    """Write the value as text for the database."""
     return encode(value).decode()
 
 
 def read_signed_order(text: object) -> Signed:
-    """An order with its signature. Raises `Unreadable`."""
+    """Read an order with its signature. Raises `Unreadable`."""
     return _read(_SIGNED, text, "an order")
 
 
 def read_order(text: str) -> Order:
-    """The order. Raises `Unreadable`."""
+    """Read an order. Raises `Unreadable`."""
     return _read(_ORDER, text, "an order")
 
 
 def read_end(text: str) -> Ended:
-    """The end of a turn. Raises `Unreadable`."""
+    """Read the end of a turn. Raises `Unreadable`."""
     return _read(_END, text, "an end")
 
 
 def read_piece(text: object) -> SentPiece:
-    """A piece of a turn. Raises `Unreadable`."""
+    """Read a piece of a turn. Raises `Unreadable`."""
     piece: SentPiece = _read(_PIECE, text)
     return piece
 
 
 def read_pieces(text: object) -> list[SentPiece]:
-    """Several pieces of a turn. Raises `Unreadable`."""
+    """Read several pieces of a turn. Raises `Unreadable`."""
     return _read(_PIECES, text)
 
 
@@ -204,7 +212,7 @@ def is_host_name(name: str) -> bool:
 
 
 def minor(program: str) -> tuple[str, ...]:
-    """A version of teamchat without what may differ between two machines."""
+    """Return a version of teamchat without what may differ between two machines."""
     return tuple(program.split(".")[:2])
 
 

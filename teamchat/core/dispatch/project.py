@@ -17,7 +17,7 @@ _SCP = regex(r"(?:[^@/:\s]+@)?([^@/:\s]+):(?!//)(\S+)")  # git@host:path
 
 
 def project_of(folder: Path) -> Project:
-    """The project that `folder` is in. Raises `HostUnavailable` for a folder that no other machine could know."""
+    """Find the project that `folder` is in. Raises `HostUnavailable` for a folder that no other machine could know."""
     reason = known_reason(folder)
     git = GitProgram(folder, git_environment(users_own=True), LONGEST_S)
     try:
@@ -40,7 +40,7 @@ def project_of(folder: Path) -> Project:
 
 
 def head_of(folder: Path) -> str | None:
-    """The commit at which the clone is, as another clone may know it; None where there is none."""
+    """Return the commit at which the clone is, as another clone may know it; None where there is none."""
     git = GitProgram(folder, git_environment(users_own=True), LONGEST_S)
     try:
         return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
@@ -67,7 +67,7 @@ def _remotes(git: GitProgram) -> tuple[str, ...]:
 
 
 def _root(git: GitProgram) -> str | None:
-    """The first commit; None without one, and of a shallow clone, whose history begins anywhere."""
+    """Return the first commit; None without one, and for a shallow clone, whose history begins anywhere."""
     try:
         if git("rev-parse", "--is-shallow-repository").strip() != b"false":
             return None
@@ -78,9 +78,9 @@ def _root(git: GitProgram) -> str | None:
 
 
 def common_name(url: str) -> str | None:
-    """An address of a repository without what differs between its clones: scheme, user, password, port and `.git`.
+    """Reduce an address to what a repository's clones share: without scheme, user, password, port and `.git`.
 
-    None for a path of this machine, and for a server without a path, which many repositories have in common.
+    Returns None for a path of this machine, and for a server without a path, which many repositories have in common.
     """
     if "://" in url:
         try:

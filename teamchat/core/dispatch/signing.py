@@ -31,7 +31,7 @@ PASSED = ("PATH", "HOME", "TMPDIR")
 KEYS, SIGNERS, TRUSTED = "keys", "allowed_signers", "trusted_hosts"  # in the configuration folder
 HOME = "home"  # who signs orders
 ORDERS, ENDS = "teamchat-order", "teamchat-end"
-"""What a signature is for, as its namespace: one of an order is none of an end."""
+"""What a signature is for, as its namespace: a signature of an order is not valid for an end."""
 LONGEST_S = 20.0
 LARGEST = 1 << 20  # bytes of a list of keys
 LONGEST_SIGNATURE = 1 << 14
@@ -57,11 +57,11 @@ class SigningKey(Struct, frozen=True):
                     self.path.hardlink_to(new)
 
     def public(self) -> str:
-        """Its type and its public half, without the comment. Raises `HostUnavailable`."""
+        """Return its type and its public half, without the comment. Raises `HostUnavailable`."""
         return " ".join(self._ran("-y").split()[:2])
 
     def sign(self, text: str, what: str) -> Signed:
-        """The text with a signature of the kind `what`. Raises `HostUnavailable`."""
+        """Sign the text with a signature of the kind `what`. Raises `HostUnavailable`."""
         return Signed(text, self._ran("-Y", "sign", "-q", "-n", what, given=text.encode()))
 
     def _ran(self, *words: str, given: bytes = b"") -> str:
@@ -73,7 +73,7 @@ class SigningKey(Struct, frozen=True):
 
 
 def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
-    """Raises `Unreadable` if it is not signed by a key that the file has for `by`, and `HostUnavailable`."""
+    """Raise `Unreadable` if it is not signed by a key that the file has for `by`, or `HostUnavailable`."""
     if not signed.signature or len(signed.signature) > LONGEST_SIGNATURE:
         raise Unreadable("it is not signed")
     _listed(signers)
@@ -88,7 +88,7 @@ def check_signed(signed: Signed, by: str, signers: Path, what: str) -> None:
 
 
 def fingerprint(public: str) -> str | None:
-    """How people compare keys, as OpenSSH shows it; None for what is no public key as `SigningKey.public` gives it."""
+    """Return how people compare keys, as OpenSSH shows it; None for no public key as `SigningKey.public` gives it."""
     try:
         key = b64decode(public.split(" ")[1], validate=True) if _KEY.fullmatch(public) else None
     except ValueError:
@@ -110,7 +110,7 @@ class HomeKeys(Struct, frozen=True):
         return self.folder / TRUSTED
 
     def line(self) -> str:
-        """What stands in `allowed_signers` of the hosts. Raises `HostUnavailable`."""
+        """Return the line for `allowed_signers` of the hosts. Raises `HostUnavailable`."""
         self._key.make()
         return f'{HOME} namespaces="{ORDERS}" {self._key.public()} {self._key.whose}'
 
@@ -119,7 +119,7 @@ class HomeKeys(Struct, frozen=True):
         return SigningKey(self.folder / KEYS / HOME, f"{os.environ.get('USER') or os.geteuid()}@{socket.gethostname()}")
 
     def of(self, host: str) -> str | None:
-        """The key of a host that is trusted, "" for one without a key; None if it is not trusted.
+        """Return the key of a host that is trusted, "" for one without a key; None if it is not trusted.
 
         Raises `HostUnavailable`.
         """
@@ -143,7 +143,7 @@ class HomeKeys(Struct, frozen=True):
             put_in_place(new, self.trusted_hosts)
 
     def trouble(self, host: str, key: str) -> str | None:
-        """Why no order goes to a host that shows that key ("": it has none); None if one does."""
+        """Say why no order goes to a host that shows that key ("": it has none); None if one does."""
         try:
             trusted = self.of(host)
         except HostUnavailable as error:
@@ -159,11 +159,11 @@ class HomeKeys(Struct, frozen=True):
         return None if key or self.local else "it has no key, which goes only with a database of this machine"
 
     def order(self, text: str, host: str) -> Signed:
-        """An order as it goes to the host. Raises `HostUnavailable`."""
+        """Sign an order as it goes to the host. Raises `HostUnavailable`."""
         return self._key.sign(text, ORDERS) if self.of(host) else Signed(text)
 
     def check_end(self, end: Signed, host: str) -> None:
-        """Raises `Unreadable` for an end that the host has not signed, and `HostUnavailable`."""
+        """Raise `Unreadable` for an end that the host has not signed, or `HostUnavailable`."""
         trusted = self.of(host)
         if trusted is None:
             raise Unreadable("it is not trusted here any more")
@@ -179,21 +179,21 @@ class HostKeys(Struct, frozen=True):
     public: str
 
     def check_order(self, order: Signed) -> None:
-        """Raises `Unreadable` for an order that none of the homes has signed, and `HostUnavailable`.
+        """Raise `Unreadable` for an order that none of the homes has signed, or `HostUnavailable`.
 
-        What could not be signed then is not begun.
+        A turn whose end could not be signed is not begun.
         """
         check_signed(order, HOME, self.signers, ORDERS)
         if self.key.public() != self.public:
             raise HostUnavailable(f"the key {self.key.path} is another one than when the worker began: start it anew")
 
     def end(self, text: str) -> Signed:
-        """The end of a turn as it goes home. Raises `HostUnavailable`."""
+        """Sign the end of a turn as it goes home. Raises `HostUnavailable`."""
         return self.key.sign(text, ENDS)
 
 
 def host_keys(name: str) -> HostKeys:
-    """The keys of the host `name`. Raises `HostUnavailable` where no home may give it orders."""
+    """Load the keys of the host `name`. Raises `HostUnavailable` where no home may give it orders."""
     folder = config_dir()
     signers = folder / SIGNERS
     if not any(line.split()[:1] == [HOME] for line in _listed(signers)):
@@ -207,7 +207,7 @@ def host_keys(name: str) -> HostKeys:
 
 
 def _listed(path: Path) -> list[str]:
-    """The lines of a list of keys; none where it is not there. Raises `HostUnavailable`."""
+    """Read the lines of a list of keys; none where it is not there. Raises `HostUnavailable`."""
     with _told(path):
         try:
             return read_regular(path, LARGEST).decode().splitlines()
@@ -222,7 +222,7 @@ def _made(folder: Path) -> Path:
 
 @contextmanager
 def _told(place: Path | str) -> Iterator[None]:
-    """Raises `HostUnavailable` for what cannot be read or written there."""
+    """Raise `HostUnavailable` for what cannot be read or written there."""
     try:
         yield
     except Unreadable:
@@ -236,7 +236,7 @@ class _Refused(HostUnavailable):
 
 
 def _ran(*words: str, given: bytes = b"") -> str:
-    """What the program says, without a terminal. Raises `HostUnavailable`, and as such `_Refused`."""
+    """Run the program without a terminal, and return its output. Raises `HostUnavailable`, such as `_Refused`."""
     program = find_program(PROGRAM, os.environ)
     if isinstance(program, Unusable):
         why = program.why.removesuffix(f"; {OTHERWISE}")

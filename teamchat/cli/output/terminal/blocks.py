@@ -37,7 +37,7 @@ class MarkdownBlock(Struct, frozen=True):
 
 
 class Blocks:
-    """Takes text in pieces and gives blocks. `rest` is what is no complete block yet.
+    """Takes text in pieces and gives blocks. `rest` is the unfinished block.
 
     With `by_lines` all text is given as `lines`, as soon as they are whole. `count` is how many characters were read as
     Markdown.
@@ -56,7 +56,7 @@ class Blocks:
         self._gap = self._list = False
 
     def push(self, text: str) -> list[MarkdownBlock]:
-        """The blocks that this piece completes."""
+        """Return the blocks that this piece completes."""
         done: list[MarkdownBlock] = []
         at = 0
         while not self._by_lines and (end := text.find("\n", at) + 1):
@@ -74,7 +74,7 @@ class Blocks:
         return done
 
     def flush(self) -> list[MarkdownBlock]:
-        """The rest; what is pushed after it is another text."""
+        """Return the rest as blocks; the next `push` begins another text."""
         line = "".join(self._tail)
         self._tail, self._tail_size = [], 0
         done = [*(self._line(line) if line else []), *self._cut()]
@@ -82,7 +82,7 @@ class Blocks:
         return done
 
     def rest(self, longest: int) -> str:
-        """The end of what is no complete block, of at least `longest` characters if there are as many."""
+        """Return the end of the unfinished block, of at least `longest` characters if it has that many."""
         parts, size = list[str](), 0
         for part in (*reversed(self._tail), *reversed(self._lines)):
             if size >= longest:
@@ -92,7 +92,7 @@ class Blocks:
         return "".join(reversed(parts))
 
     def _whole_lines(self, text: str, at: int) -> Iterator[MarkdownBlock]:
-        """The lines that the text from `at` on completes, and what is held."""
+        """Yield the lines that the text from `at` on completes, with what is held."""
         end = text.rfind("\n", at) + 1
         tail = self._tail if end else []
         if lines := "".join((*self._lines, *tail, text[at:end])):
@@ -143,7 +143,7 @@ class Blocks:
         self._size += len(line)
 
     def _long(self) -> Iterator[MarkdownBlock]:
-        """What there is of a line that is too long to wait for its end, up to a space."""
+        """Cut a line that is too long to wait for its end, at a space."""
         line = "".join(self._tail)
         at = line.rfind(" ", LONGEST // 2) + 1 or len(line)
         self._tail, self._tail_size = [line[at:]], len(line) - at
@@ -151,7 +151,7 @@ class Blocks:
         yield from self._cut()
 
     def _cut(self, *, closed: bool = False) -> Iterator[MarkdownBlock]:
-        """The open block, if there is one."""
+        """Yield the open block, if there is one."""
         kind: Kind = "lines" if self._by_lines else "plain" if self._size > LONGEST else "markdown"
         text = "".join(self._lines)
         self.count += len(text) + PER_BLOCK

@@ -103,12 +103,12 @@ class Doing(Struct):
         return self.place or self.member
 
     def trying_again(self, again: TriesAgain, now: float) -> Doing:
-        """The line of the member from now on, until its turn begins again."""
+        """Return the member's line from now on, until its turn begins again."""
         what = f"{AGAIN}: {retry(again.number, again.most)}"
         return Doing(self.member, now, what=what, waits_until=now + again.delay_s, place=self.place)
 
     def words(self, now: float) -> str:
-        """What it does, on which host, and the seconds until a retry."""
+        """Say what the member does, on which host, and how many seconds remain until a retry."""
         rest = math.ceil(self.waits_until - now) if self.waits_until is not None else 0
         what = f"{self.host}: {self.what}" if self.host and self.ended is None else self.what
         return f"{what} in {rest} s" if rest > 0 else what
@@ -122,14 +122,14 @@ class Doing(Struct):
 
 
 def retry(number: int, most: int | None) -> str:
-    """`retry 2 of 3`."""
+    """Number a retry: `retry 2 of 3`."""
     return f"retry {number} of {most}" if most else f"retry {number}"
 
 
 def status_lines(
     members: Sequence[Doing], following: Sequence[str], now: float, width: int, look: Look, colours: dict[str, int]
 ) -> Iterator[str]:
-    """A line for each member, and who is queued behind the last one. No line is wider than `width`."""
+    """Draw a line for each member, and who is queued behind the last one. No line is wider than `width`."""
     shown = [spent(doing, now) for doing in members]
     behind = f"next: {', '.join(following)}" if following else ""
     names = max((cells(doing.name) for doing in members), default=0)
@@ -150,21 +150,21 @@ def status_lines(
 
 
 def _does(doing: Doing, now: float, room: int) -> str:
-    """What the member does, with the end of what it says if there is room for some words."""
+    """Say what the member does, with the end of its text if there is room for some words."""
     words = cut(doing.words(now), room)
     left = room - cells(words) - 2
     return f"{words}  {cut_before(doing.says, left)}" if doing.says and left >= ROOM_FOR_WORDS else words
 
 
 def sign(doing: Doing, now: float, look: Look, colour: int) -> str:
-    """A spinner while the member works, and then whether it has answered."""
+    """Draw a spinner while the member works, and then a sign whether it has answered."""
     if doing.ended is not None:
         return look.bad("✗") if doing.failed else look.coloured("✓", colour)
     return look.coloured(FRAMES[int(now * PER_S) % len(FRAMES)], colour)
 
 
 def spent(doing: Doing, now: float) -> str:
-    """The time, and the tokens if they are known."""
+    """Write the time, and the tokens if they are known."""
     seconds = clock((doing.ended if doing.ended is not None else now) - doing.since)
     used = doing.used
     if used is None or used.input_tokens is None or used.output_tokens is None:
@@ -190,27 +190,27 @@ class _Row(Struct, frozen=True):
 
 
 class Subtasks(Struct):
-    """The subtasks of the newest plan. `routes` are the calls of workers, by the numbers of their subtasks.
-
-    The replies of `answered` came before the output began. Those of `failed` had other workers. `reducing` is the
-    number of the reducer's call.
-    """
+    """The subtasks of the newest plan."""
 
     process: Process
     routes: dict[int, Route] = field(default_factory=dict)
+    """The workers' calls, by the numbers of their subtasks."""
     answered: frozenset[int] = frozenset()
+    """The subtasks whose replies came before the output began."""
     failed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The earlier workers of subtasks, which have failed."""
     reducing: int | None = None
+    """The number of the reducer's call."""
 
     def moved(self, process: Process, calls: Sequence[Route]) -> None:
-        """The process has got further, or is resumed with these calls."""
+        """Take over how far the process has got, or with which calls it is resumed."""
         self.process = process
         self.answered = frozenset(route.part.number for route in calls if route.part and route.answer is not None)
         for route in calls:
             self.called(route)
 
     def called(self, route: Route) -> None:
-        """A worker is called for a subtask, or another one in its place, or the reducer."""
+        """Note that a worker is called for a subtask, or another one in its place, or the reducer."""
         if route.part is None or route.part.role not in (WORKER, REDUCER):
             return
         if route.part.role == REDUCER:
@@ -225,9 +225,9 @@ class Subtasks(Struct):
     def lines(
         self, doing: Mapping[int, Doing], now: float, width: int, height: int, look: Look, colour: Callable[[str], int]
     ) -> list[str]:
-        """At most `height` lines, none wider than `width`; only the plan while the results are merged.
+        """Draw at most `height` lines, none wider than `width`; only the plan while the results are merged.
 
-        None before there is a plan, after the result, and while somebody speaks who is not in the process.
+        There are no lines before the plan, after the result, and while somebody outside of the process speaks.
         """
         rows = list(self._rows(doing))
         merging = self.reducing in doing
@@ -257,7 +257,7 @@ class Subtasks(Struct):
         look: Look,
         colour: Callable[[str], int],
     ) -> list[str]:
-        """How many subtasks there are of each kind, on which hosts, and those that take longest."""
+        """Count the subtasks by their state and by host, and list those that take longest."""
         running = [row for row in rows if row.doing and not row.state and row.doing.ended is None]
         failed = sum(bool(row.doing and row.doing.failed) or row.state == SKIPPED for row in rows)
         counts = {"done": sum(row.state == DONE for row in rows), "running": len(running), "failed": failed}
@@ -289,7 +289,7 @@ class Subtasks(Struct):
 
 
 def _by_host(placed: Sequence[Doing]) -> str:
-    """`gpu1: 5 running, 12 ended; gpu2: 4 running`; empty if all work here."""
+    """Count the turns on each host: `gpu1: 5 running, 12 ended; gpu2: 4 running`; empty if all work here."""
     hosts = sorted({doing.host for doing in placed if doing.host})
     if not hosts:
         return ""
@@ -310,7 +310,7 @@ def _row(number: int, task: str, route: Route, doing: Doing | None, failed: tupl
 
 
 def _most_telling(rows: Sequence[_Row], most: int) -> list[_Row]:
-    """The rows, of which those that nothing happens in are left out first."""
+    """Choose at most `most` rows; idle rows are left out first."""
     if len(rows) <= most:
         return list(rows)
     order = sorted(rows, key=lambda row: (bool(row.state), row.state == DONE, row.number))
@@ -336,7 +336,7 @@ def _drawn(rows: Sequence[_Row], now: float, width: int, look: Look, colour: Cal
 
 
 def _right(row: _Row, now: float, most: int) -> str:
-    """Who has failed, what the member does, and for how long, in at most `most` columns."""
+    """Say who has failed, what the member does, and for how long, in at most `most` columns."""
     failed = f"{', '.join(row.failed)} failed" if row.failed else ""
     words = row.doing.words(now) if row.doing and row.state != DONE else ""
     time = spent(row.doing, now) if row.doing else ""

@@ -20,13 +20,13 @@ GREEN = 64  # as in `look.COLOURS`, readable on black and on white
 
 
 class Excerpts(Struct, frozen=True):
-    """`patch` gives that of a turn, of at most so many files, and `command` shows all of it, by the turn's number."""
+    """`patch` gives a turn's patch of at most that many files, and `command` the command that shows it whole."""
 
     patch: Callable[[FileChanges, int], Iterator[bytes]]
     command: Callable[[int], str]
 
     def lines(self, found: FileChanges, turn: int, width: int, look: Look) -> list[str]:
-        """At most `MOST` lines or one more, then how many changed lines are left; nothing if git fails."""
+        """Draw at most `MOST` lines or one more, then the number of changed lines left; nothing if git fails."""
         changed = sum((file.added or 0) + (file.removed or 0) for file in found.files)
         several = len(found.files) > 1
         first = list[tuple[str, str]]()
@@ -45,7 +45,7 @@ def _more(left: int, command: str, width: int) -> str:
 
 
 def _rows(patch: Iterable[bytes], *, several: bool) -> Generator[tuple[str, str], None, None]:
-    """The lines of a patch that a person reads, each with its sign: of `several` files with the names of these."""
+    """Read the lines of a patch that matter to a person, each with its sign; for `several` files with their names."""
     whole, old, new = False, "", ""  # the file is new or gone: its one hunk is all of it
     in_head = True
     for line in _lines(patch):
@@ -76,7 +76,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _fitting(line: str, width: int) -> str:
-    """The line with its spaces; a longer one ends in `…`."""
+    """Return the line with its spaces; a longer one ends in `…`."""
     return line if cells(line) <= width else folded(line, width - 1)[0] + "…"
 
 

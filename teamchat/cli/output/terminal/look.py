@@ -15,7 +15,7 @@ WHITE = ("7", "15")  # among the 16 colours
 
 
 def colours_of(names: Collection[str]) -> dict[str, int]:
-    """A colour for each name. It follows from the name; of two names with the same, the later of the alphabet moves."""
+    """Give each name a colour that follows from it; of two names with one colour, the later of the alphabet moves."""
     given: dict[str, int] = {}
     for name in sorted(names):
         first = own_colour(name)
@@ -27,12 +27,12 @@ def colours_of(names: Collection[str]) -> dict[str, int]:
 
 
 def colour_of(name: str, names: Collection[str]) -> int:
-    """The colour of a speaker in a team of these names, of which it need not be one."""
+    """Return the colour of a speaker in a team of these names, to which it need not belong."""
     return colours_of(names).get(name, COLOURS[own_colour(name)])
 
 
 def own_colour(name: str) -> int:
-    """The place in `COLOURS` that follows from the name alone."""
+    """Return the place in `COLOURS` that follows from the name alone."""
     return zlib.crc32(name.casefold().encode("utf-8", "replace")) % len(COLOURS)
 
 
@@ -50,7 +50,7 @@ class Look(Struct, frozen=True):
         return self._with("2", text)
 
     def bad(self, text: str) -> str:
-        """A failure or a refusal."""
+        """Style a failure or a refusal."""
         return self._with("31" if self.colours else "1", text)
 
     def warn(self, text: str) -> str:
@@ -66,7 +66,7 @@ class Look(Struct, frozen=True):
 
 
 def look_of(env: Mapping[str, str], *, light: bool | None = None) -> Look:
-    """The look for a terminal, by NO_COLOR and TERM. `light` is what the terminal itself says of its background."""
+    """Choose the look for a terminal, by NO_COLOR and TERM. `light` is what the terminal says of its background."""
     dumb = env.get("TERM", "") in ("", "dumb", "unknown")
     known = named_light(env)
     on_light = bool(light) if known is None else known
@@ -74,7 +74,7 @@ def look_of(env: Mapping[str, str], *, light: bool | None = None) -> Look:
 
 
 def named_light(env: Mapping[str, str]) -> bool | None:
-    """Whether the background is light, by TEAMCHAT_THEME or by COLORFGBG, which some terminals set; None: neither."""
+    """Return whether TEAMCHAT_THEME, or COLORFGBG of some terminals, calls the background light; None: neither does."""
     if (theme := env.get("TEAMCHAT_THEME")) in ("light", "dark"):
         return theme == "light"
     background = env.get("COLORFGBG", "").rpartition(";")[2]

@@ -71,7 +71,7 @@ NARROW_COLUMN = 6  # columns of the screen that a column of a table needs
 
 
 def rendered(block: MarkdownBlock, width: int, look: Look) -> list[str]:
-    """The lines of a block, none wider than `width`, without empty ones around. The text is harmless already."""
+    """Render a block in lines, none wider than `width`, without empty ones around. The text is harmless already."""
     if block.kind == "code":
         return _code(block, width, look)
     if block.kind == "markdown" and look.styles:
@@ -100,14 +100,14 @@ def _console(width: int) -> Console:
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    """Without what would hide text: HTML, images, definitions of links, named characters."""
+    """Build a parser without what would hide text: HTML, images, definitions of links, named characters."""
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     return parser.disable(["image", "reference", "entity", "html_block", "html_inline", "autolink"])
 
 
 @lru_cache(maxsize=1)
 def _empty() -> _Markdown:
-    """Every Markdown of Rich makes a parser of its own, which is not used here and takes as long as all the rest."""
+    """Build a Markdown to copy: each builds a parser that is not used here, and that takes as long as all the rest."""
     return _Markdown("", hyperlinks=False)
 
 
@@ -126,7 +126,7 @@ def _markdown(text: str, width: int, look: Look) -> list[str]:
 
 
 def _painted(segments: list[Segment], look: Look) -> str:
-    """A line without spaces at its end."""
+    """Paint a line without spaces at its end."""
     while segments and not segments[-1].text.strip():
         segments = segments[:-1]
     if segments:
@@ -166,14 +166,14 @@ def _code(block: MarkdownBlock, width: int, look: Look) -> list[str]:
 
 
 def _highlighted(code: str, lexer: str, *, light: bool) -> list[Text]:
-    """The lines of the code, and an empty one behind them."""
+    """Highlight the lines of the code, and add an empty one behind them."""
     theme = _light() if light else Syntax.get_theme("ansi_dark")
     return list(Syntax("", lexer, theme=theme).highlight(code).split("\n", allow_blank=True))
 
 
 @lru_cache(maxsize=1)
 def _light() -> ANSISyntaxTheme:
-    """Rich's theme for a light background, whose cyan, green and yellow can hardly be read on white."""
+    """Darken Rich's theme for a light background, whose cyan, green and yellow are hard to read on white."""
     return ANSISyntaxTheme({token: _darker(style) for token, style in ANSI_LIGHT.items()})
 
 
@@ -183,7 +183,7 @@ def _darker(style: Style) -> Style:
 
 
 def _broken(line: Text, text: str, width: int) -> Iterator[Text]:
-    """A line of code in pieces that fit, broken where `wrapped` breaks it."""
+    """Break a line of code into pieces that fit, where `wrapped` breaks it."""
     at = 0
     for piece in wrapped(text, width):
         body = piece.strip()
@@ -208,7 +208,7 @@ class _Heading(Heading):
 
 class _Item(ListItem):
     def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
-        """` 1. first`."""
+        """Render the item with its number: ` 1. first`."""
         width = len(str(last_number)) + 3
         lines = console.render_lines(self.elements, options.update(width=max(options.max_width - width, 1)))
         for place, line in enumerate(lines):

@@ -163,7 +163,7 @@ class TerminalOutput:
             import_module("teamchat.cli.output.terminal.markdown")
 
     def tick(self) -> None:
-        """Let what moves move on. Raises `OSError` if the surface is gone.
+        """Redraw what moves. Raises `OSError` if the surface is gone.
 
         While an event is shown, nothing is drawn here: a thread that waits for the lock is woken by each of thousands
         of events, which takes as long as they do, and it hardly ever gets the lock.
@@ -227,7 +227,7 @@ class TerminalOutput:
                 self._moved(event)
 
     def _check(self, event: CheckStarted | CheckFinished) -> None:
-        """A line while a check runs, and one for its result."""
+        """Show a line while a check runs, and a line for its result."""
         from teamchat.cli.output.checks import check_notes, name_and_command
         from teamchat.cli.output.terminal.reading import check_lines
 
@@ -272,7 +272,7 @@ class TerminalOutput:
         shown.voice.hear(event)
 
     def _said(self, message: ConversationMessage) -> None:
-        """`you → max   Add a --version option`."""
+        """Show what a person says: `you → max   Add a --version option`."""
         name = name_of(message)
         who = printable("you" if self._you in (None, name) else name)
         to = ", ".join(map(printable, message.routing.resolved_addressees))
@@ -334,7 +334,7 @@ class TerminalOutput:
         return [route for route in self._waiting.values() if group_of(route) == group]
 
     def _words(self, part: Part | None, member: str) -> Callable[[str], str] | None:
-        """What shows the JSON that the part asks for in words; None if it asks for none."""
+        """Return the function that puts the JSON of the part in words; None if the part asks for none."""
         if part is None:
             return None
         from teamchat.core.engine.processes.words import has_form, in_words  # only `teamchat run` has parts
@@ -342,7 +342,7 @@ class TerminalOutput:
         return (lambda text: in_words(part, member, text, self._workers)) if has_form(part) else None
 
     def _shown(self, turn: Turn, route: Route | None, part: Part | None = None) -> _Turn:
-        """The turn's lines, which begin here if it was not seen before."""
+        """Return the turn's lines, which begin here if it was not seen before."""
         if turn.number in self._turns:
             return self._turns[turn.number]
         lines: list[str] | None = [] if route and route.group is not None else None
@@ -459,7 +459,7 @@ class TerminalOutput:
                     self._aside(visible(text), self._look.warn)
 
     def _kept(self, route: int | None) -> Voice | None:
-        """The voice of a turn of a group that runs for the route."""
+        """Return the voice of the kept turn of a group that runs for the route."""
         turns = [turn for turn in self._turns.values() if turn.kept is not None and not turn.told]
         return next((turn.voice for turn in reversed(turns) if turn.route and turn.route.number == route), None)
 
@@ -492,7 +492,7 @@ class TerminalOutput:
         self._surface.show([*self._tail(min(room, MOST_ROWS)), *status])
 
     def _status(self, doing: Sequence[Doing], now: float, width: int) -> list[str]:
-        """A line for each member that speaks; of a map-reduce, for each subtask."""
+        """Draw a line for each member that speaks; in a map-reduce, for each subtask."""
         height, tree = self._surface.height, list[str]()
         if self._subtasks:
             tree = self._subtasks.lines(self._doing, now, width, height - 1, self._look, self._colour)
@@ -512,7 +512,7 @@ class TerminalOutput:
         return alone[-1].voice.tail(rows) if alone and rows > 0 else []
 
     def _about_to_begin(self) -> list[Doing]:
-        """The members whose turns begin next, while nobody speaks."""
+        """List the members whose turns begin next, while nobody speaks."""
         first = next(iter(self._queued()), None)
         if first is None or first.target in self._people:
             return []
@@ -523,7 +523,7 @@ class TerminalOutput:
         return sorted(self._waiting.values(), key=lambda route: (route.priority, route.number))
 
     def _following(self, doing: Sequence[Doing]) -> list[str]:
-        """Who is queued behind those that are shown."""
+        """List who is queued behind the members that are shown."""
         shown = {activity.member for activity in doing} if not self._doing else set()
         running = [route for route in self._queued() if route.number not in self._doing]
         return list(dict.fromkeys(route.target for route in running if route.target not in shown)) if doing else []
@@ -534,7 +534,7 @@ def _key(turn: int, route: Route | None) -> int:
 
 
 def _about(turn: Turn, route: Route | None) -> str:
-    """`claude on gpu1 · may edit`, what it does in a process, and the number of an attempt after the first one."""
+    """Say who runs a turn (`claude on gpu1 · may edit`), its part in a process, and an attempt after the first one."""
     bounded = not turn.setup.access_note.startswith(NOT_ENFORCED)
     unproven = f" ({NOT_PROVEN})" if NOT_PROVEN in turn.setup.access_note else ""
     access = f"{ACCESS[turn.setup.access]}{unproven}" if bounded else NOT_BOUNDED
@@ -550,7 +550,7 @@ INDENT = "  "
 
 
 def closing_report(conclusion: Conclusion, width: int, look: Look) -> Iterator[str]:
-    """The result of a process."""
+    """Draw the result of a process."""
     if conclusion.process is None:
         return
     from teamchat.cli.output.terminal.result import drawn
@@ -561,7 +561,7 @@ def closing_report(conclusion: Conclusion, width: int, look: Look) -> Iterator[s
 
 
 def closing(conclusion: Conclusion, people: Collection[str], width: int, look: Look) -> Iterator[str]:
-    """The lines of an end that is not the normal one. Commands are not broken, so that they can be pasted."""
+    """Draw the lines of an end that is not normal. Commands are not broken, so that they can be pasted."""
     if conclusion.done:
         yield from ([look.warn(visible(conclusion.reason))] if conclusion.reason else [])
     else:
@@ -591,7 +591,7 @@ def _what(conclusion: Conclusion, people: Collection[str]) -> str:
 
 
 def on_hold(routes: Collection[Route]) -> str:
-    """`max + sarah (2), then carol`."""
+    """List who is on hold: `max + sarah (2), then carol`."""
     groups = (" + ".join(counted(route.target for route in group)) for _, group in groupby(routes, group_of))
     return visible(", then ".join(groups))
 
@@ -624,7 +624,7 @@ BETWEEN = " · "
 
 
 def files_line(outcome: Outcome) -> str | None:
-    """`3 files  notes/cli.py +6 −1  README.md +2`; None if none changed."""
+    """List the changed files: `3 files  notes/cli.py +6 −1  README.md +2`; None if none changed."""
     if not outcome.files:
         return None
     known = outcome.known_changes
@@ -643,7 +643,7 @@ def _file(change: FileChange) -> str:
 
 
 def footer_parts(setup: Setup, outcome: Outcome) -> list[str]:
-    """`0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. What is unknown is left out, except the time."""
+    """Return `0:58`, `24k tokens`, `$0.11`, `1 command denied (git push)`. Only the time is told if it is unknown."""
     time_taken = "time unknown" if outcome.seconds is None else took(outcome.seconds)
     parts = [f"stopped after {time_taken}" if stopped(outcome) else time_taken]
     parts += filter(None, [tokens(outcome.usage)])
@@ -662,7 +662,7 @@ def stopped(outcome: Outcome) -> bool:
 
 
 def took(seconds: float) -> str:
-    """`0.8 s`, `0:58`."""
+    """Write a time in seconds: `0.8 s`, `0:58`."""
     return clock(seconds) if seconds >= 10 else f"{seconds:.1f} s"
 
 
@@ -679,7 +679,7 @@ def _runs(one: Denied, folder: str) -> bool:
 
 
 def aligned(parts: list[str], right: str, width: int) -> Iterator[str]:
-    """The parts from the left and `right` at the right margin, on as many lines as they need."""
+    """Set the parts at the left and `right` at the right margin, on the lines that they need."""
     lines, line = list[str](), ""
     for part in parts:
         joined = f"{line}{BETWEEN}{part}" if line else INDENT + part

@@ -19,7 +19,7 @@ BETWEEN = " · "
 def message_lines(
     message: ConversationMessage, notes: Collection[str], whole: str, names: Collection[str], width: int, look: Look
 ) -> list[str]:
-    """The lines of a message, without a line end. `whole` is the command that prints all of a long text.
+    """Draw the lines of a message, without a line end. `whole` is the command that prints all of a long text.
 
     `names` are the members of the team, from whose names the colours follow.
     """
@@ -37,7 +37,7 @@ def message_lines(
 def check_lines(
     check: CheckRecord, notes: Collection[str], width: int, look: Look, receipt: str = "", *, abandoned: bool = False
 ) -> list[str]:
-    """The lines of a check and its result. One that is not green has the command `receipt` at the right margin."""
+    """Draw a check and its result. One that is not green has the command `receipt` at the right margin."""
     from teamchat.cli.output.checks import SIGNS, check_line, line_parts  # few conversations have checks
 
     width = min(width, WIDEST)

@@ -9,7 +9,7 @@ from teamchat.cli.output.terminal.wrap import wrapped
 
 
 def rows_of(line: str, width: int) -> Iterator[str]:
-    """A line of `receipt_lines` in rows of at most `width` columns. A command to try is not broken, to be pasted."""
+    """Break a line of `receipt_lines` into rows of at most `width` columns. A command to try is not broken."""
     if line.startswith(TRY):
         yield line
         return

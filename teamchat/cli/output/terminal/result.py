@@ -17,7 +17,7 @@ WIDEST_LABEL = 30
 
 
 def drawn(result: Result, width: int, look: Look) -> Iterator[str]:
-    """The lines of the result, each at most `width` columns wide."""
+    """Draw the lines of the result, each at most `width` columns wide."""
     yield from map(look.bold, wrapped(printable(result.title), width))
     if result.bars:
         yield ""
@@ -28,7 +28,7 @@ def drawn(result: Result, width: int, look: Look) -> Iterator[str]:
 
 
 def rows_of(line: str, width: int) -> Iterator[str]:
-    """The rows of an indented line of a result, or of its title."""
+    """Break an indented line of a result, or its title, into rows."""
     if not line.startswith(INDENT):
         yield from wrapped(line, width)
         return
@@ -38,13 +38,13 @@ def rows_of(line: str, width: int) -> Iterator[str]:
 
 
 def fitted(lines: Iterable[str], width: int) -> Iterator[str]:
-    """The lines of a result that have no styles, in rows as `drawn` breaks them."""
+    """Break the lines of a result that have no styles into rows, as `drawn` breaks them."""
     columns = min(width, WIDEST)
     return (row for line in lines for row in rows_of(line, columns))
 
 
 def _bars(bars: Sequence[Bar], width: int, look: Look) -> Iterator[str]:
-    """`1200  ████████  2  max, carol`"""
+    """Draw a bar for each count: `1200  ████████  2  max, carol`."""
     most = max(1, *(bar.count for bar in bars))
     labels = [cut(printable(bar.label), min(WIDEST_LABEL, width // 3)) for bar in bars]
     wide, digits = max(map(cells, labels)), len(str(most))

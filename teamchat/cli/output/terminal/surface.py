@@ -77,7 +77,7 @@ class TerminalSurface:
         return "\r\x1b[J" if self._shown else ""
 
     def _in_foreground(self) -> bool:
-        """False while a shell has the terminal. Also true of a terminal that is not the program's own."""
+        """Return whether no shell has the terminal; True also for a terminal that is not the program's own."""
         try:
             return os.tcgetpgrp(self._to.fileno()) == os.getpgrp()
         except OSError:
@@ -90,7 +90,7 @@ class TerminalSurface:
 
 
 def _drawn(lines: Sequence[str]) -> str:
-    """The lines below an empty one, to which the cursor returns."""
+    """Draw the lines below an empty one, to which the cursor returns."""
     if not lines:
         return ""
     return "".join(f"\n{line}" for line in lines) + f"\r\x1b[{len(lines)}A"

@@ -80,7 +80,7 @@ class Action(Struct, frozen=True):
 
 
 def action(call: ToolCall, folder: str) -> Action:
-    """The words for a call of any vendor's tool. `folder` is the member's, to which paths are made relative."""
+    """Put a call of any vendor's tool in words. Paths are made relative to the member's `folder`."""
     summary = _SPACES.sub(" ", visible(call.summary)).strip()
     name = visible(call.name)
     words = _words_of(name)
@@ -107,7 +107,7 @@ def _words_of(name: str) -> _Words | None:
 
 
 def _changes(summary: str) -> tuple[_Words, str]:
-    """Codex names several changes of files in one line: `update app.py, add tests/test_app.py`."""
+    """Split the changes of files that Codex names in one line: `update app.py, add tests/test_app.py`."""
     matches = [_CHANGE.fullmatch(part) for part in summary.split(", ")]
     if not all(matches):
         return EDIT, summary
@@ -131,7 +131,7 @@ def _command(command: str, folder: str) -> str:
 
 
 def mark(call: ToolCall, result: ToolResult) -> str:
-    """How a call that failed is marked, with its exit code if that is known; empty for one that went well."""
+    """Mark a call that failed, with its exit code if that is known; empty if it went well."""
     code = result.told_exit_code if _words_of(call.name) is RUN else 0
     if code:
         return f"✗ exit {code}"
@@ -139,7 +139,7 @@ def mark(call: ToolCall, result: ToolResult) -> str:
 
 
 def changed(lines: tuple[int, int] | None) -> str:
-    """`+3 −1`; empty if that is not known."""
+    """Count changed lines: `+3 −1`; empty if that is not known."""
     if lines is None:
         return ""
     added, removed = lines

@@ -59,7 +59,7 @@ class Voice:
         self.blocks = self._new_blocks()
 
     def _new_blocks(self, count: int = 0) -> Blocks:
-        """A terminal without changing lines is shown each line as it comes."""
+        """Make the blocks: a terminal without changing lines is shown each line as it comes."""
         return Blocks(by_lines=not self.look.styles, count=count)
 
     @property
@@ -113,7 +113,7 @@ class Voice:
         self.end_section()
 
     def _is_shown(self, text: str) -> bool:
-        """True if the last sections make up this text: an answer may come in several blocks."""
+        """Whether the last sections make up this text: an answer may come in several blocks."""
         end = len(text)
         for section in reversed(self.sections):
             if not end or not text.endswith(section, 0, end):
@@ -171,11 +171,11 @@ class Voice:
         self._lines(list(lines))
 
     def last_words(self) -> str:
-        """The end of the text that streams."""
+        """Return the end of the text that streams."""
         return self.blocks.rest(self.columns)[-self.columns :]
 
     def tail(self, rows: int) -> list[str]:
-        """The last rows of the text that streams."""
+        """Return the last rows of the text that streams."""
         text = self.blocks.rest(self.columns * rows).strip("\n")
         bar = self.look.coloured(BAR, self.colour)
         lines = list(wrapped(text, self.columns - 1))[-rows:] if text.strip() else []
@@ -227,7 +227,7 @@ class Voice:
             self._tool(call, why or reason)
 
     def _tool(self, call: ToolCall, right: str) -> None:
-        """`  edit    app.py` with a mark at the right margin, if there is one."""
+        """Show a tool call, `  edit    app.py`, with a mark at the right margin, if there is one."""
         room = self.columns - 2 - (cells(right) + 2 if right else 0)
         left = cut(action(call, self.folder).what, max(room - 8, 8))
         line = replace(action(call, self.folder), what=left).line
@@ -243,7 +243,7 @@ class Voice:
 
 
 def without_calls(text: str, author: Author) -> str:
-    """The text without the markers that say who is to answer: these are shown apart from it.
+    """Remove the markers that say who is to answer: they are shown apart from the text.
 
     The example of a prompt that an agent repeats stays.
     """

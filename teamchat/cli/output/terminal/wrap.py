@@ -17,12 +17,12 @@ _NARROW = regex("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f]*+")  
 
 
 def cells(text: str) -> int:
-    """How many columns the text takes at most. Terminals disagree about some emoji."""
+    """Return how many columns the text takes at most. Terminals disagree about some emoji."""
     return len(text) if _is_narrow(text) else sum(map(_cell, text))
 
 
 def _is_narrow(text: str) -> bool:
-    """True of most texts: each character takes one column, which is quick to find."""
+    """Whether each character takes one column, as in most texts; it is quick to find."""
     return text.isascii() or _NARROW.fullmatch(text) is not None
 
 
@@ -32,12 +32,12 @@ def _cell(character: str) -> int:
 
 
 def styled_cells(text: str) -> int:
-    """`cells` of a text with styles."""
+    """Return the `cells` of a text with styles."""
     return cells(_STYLE.sub("", text))
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """The lines of a text, each at most `width` columns wide, broken at spaces; a longer word is broken where it must.
+    """Wrap a text into lines of at most `width` columns, at spaces; a longer word is broken where it must be.
 
     A continued line has the indentation of its beginning, if that leaves room.
     """
@@ -71,14 +71,14 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 
 def _indented(line: str, width: int) -> tuple[str, str]:
-    """The line without its indentation, and that of its parts."""
+    """Return the line without its indentation, and the indentation of its parts."""
     body = line.lstrip(" ")
     indent = line[: len(line) - len(body)]
     return body, indent if len(indent) <= width // 2 else ""
 
 
 def folded(word: str, width: int) -> list[str]:
-    """The pieces of a word, each at most `width` columns wide; a wide character may need two."""
+    """Break a word into pieces of at most `width` columns; a wide character may need two."""
     if _is_narrow(word):
         return [word[at : at + width] for at in range(0, len(word), width)] or [""]
     pieces, begin, used = list[str](), 0, 0
@@ -92,7 +92,7 @@ def folded(word: str, width: int) -> list[str]:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in one line of at most `width` columns; a cut one ends in `…`."""
+    """Put the text on one line of at most `width` columns; a cut one ends in `…`."""
     line = " ".join(text.split())
     if cells(line) <= width:
         return line
@@ -101,7 +101,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_before(text: str, width: int) -> str:
-    """The end of the text in one line of at most `width` columns, from a word on; a cut one begins with `…`."""
+    """Put the end of the text, from a word on, on a line of at most `width` columns; a cut one begins with `…`."""
     line = " ".join(text.split())
     if cells(line) <= width:
         return line

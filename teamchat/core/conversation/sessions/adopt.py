@@ -49,7 +49,7 @@ class Candidates(Struct, frozen=True):
 
 
 def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str, str]) -> Candidates:
-    """What the member could continue, in the folder in which it works.
+    """List what the member could continue in the folder in which it works.
 
     Raises `UnknownName` for a person, and `UsageError` if the member continues no sessions or its CLI lists none.
     """
@@ -73,7 +73,7 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
 
 
 def chosen(found: Candidates, name: str | None) -> KeptSession:
-    """The session of that name or of a name that begins so, or the newest. Raises `UnknownName`.
+    """Choose the session whose name is, or begins with, that name, else the newest. Raises `UnknownName`.
 
     One that is not listed has to be named in full.
     """

@@ -19,10 +19,10 @@ from teamchat.core.text.commands import saying
 
 
 def branch(db: Database, session: Session, at: str | None = None, name: str | None = None) -> Session:
-    """A new session with the messages of `session` up to the one of the id `at`, by default all of them.
+    """Make a new session with the messages of `session` up to the one with the id `at`, by default all of them.
 
-    Its task and its todo list are those of that moment, its queue is empty, and nobody has had a turn in it. It is the
-    one that the next command continues. Raises `NoMessage`, and `UsageError` when nothing was said yet and for a name
+    Its task and its todo list are those of that moment, its queue is empty, and nobody has had a turn in it. The next
+    command continues it. Raises `NoMessage`, and `UsageError` when nothing was said yet and for a name
     that is taken.
     """
     with db.transaction():
@@ -47,7 +47,7 @@ class Later(Struct, frozen=True):
 
 
 def turns_after(db: Database, session: Session, message: str) -> Iterator[Later]:
-    """The turns of what a session holds, whose replies came after `message`, or which failed after it; in order.
+    """List the turns of a session's messages that replied after `message`, or failed after it, in order.
 
     Undone ones are left out.
     """
@@ -59,7 +59,7 @@ def turns_after(db: Database, session: Session, message: str) -> Iterator[Later]
 
 
 def _task_at(db: Database, log: SqliteLog, message: ConversationMessage, place: int) -> str | None:
-    """The task as it was when the message had been said.
+    """Find the task as it was when the message had been said.
 
     It is known when a turn began, and by the messages since. One that a command has set since the last turn before the
     message is known only if nothing was said later.

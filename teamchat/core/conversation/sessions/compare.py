@@ -1,6 +1,6 @@
 """What two sessions answered to the same message, and how the files differ afterwards.
 
-The message is one that both share, or where they share none one of the same text.
+Both share the message; if they share none, it is one with the same text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SessionAnswer(Struct, frozen=True):
 def compare_answers(
     db: Database, one: Session, other: Session, message: str | None = None
 ) -> tuple[SessionAnswer, SessionAnswer]:
-    """What came in both sessions after the last message that they share, or after `message`, which is one of the first.
+    """Compare what came in both sessions after their last shared message, or after `message` of the first session.
 
     Raises `NoMessage`, and `UsageError` for sessions without a common message and where there is no reply yet.
     """
@@ -49,7 +49,7 @@ def compare_answers(
 
 
 def _shared(db: Database, one: Session, other: Session, message: str | None) -> tuple[str, str] | None:
-    """The ids of a message that is in both sessions; None where they share none, or not the one that is named."""
+    """Return the ids of a message that is in both sessions; None if they share none, or not the named one."""
     if message is None:
         shared = last_shared(db, one.id, other.id)
         return (shared, shared) if shared else None
@@ -59,7 +59,7 @@ def _shared(db: Database, one: Session, other: Session, message: str | None) -> 
 
 
 def _alike(db: Database, one: Session, other: Session, message: str | None) -> tuple[str, str]:
-    """The ids of the last messages of people with equal texts that were answered in both sessions."""
+    """Return the ids of the last messages of people with equal texts that were answered in both sessions."""
     answered: dict[str, str] = {}
     for said in _answered(SqliteLog(db, other.id).all()):
         answered.setdefault(said.content.strip(), said.id)
@@ -80,7 +80,7 @@ def _alike(db: Database, one: Session, other: Session, message: str | None) -> t
 def _exchange(
     later: Iterable[ConversationMessage],
 ) -> tuple[tuple[ConversationMessage, ...], tuple[ConversationMessage, ...]]:
-    """What people said first of these messages, and the replies that came then. Nothing after them is read."""
+    """Return what people said first in these messages, and the replies to it. Nothing after them is read."""
     asked: list[ConversationMessage] = []
     replies: list[ConversationMessage] = []
     for message in later:
@@ -94,7 +94,7 @@ def _exchange(
 
 
 def _answered(messages: Sequence[ConversationMessage]) -> Iterator[ConversationMessage]:
-    """The messages of people after which there is a reply, the newest first."""
+    """Find the messages of people that have a reply after them, the newest first."""
     replied = False
     for said in reversed(messages):
         if said.speaker.type != "human":
@@ -122,7 +122,7 @@ class Trees(Struct, frozen=True):
 
 
 def compare_trees(state_folder: Path, one: SessionAnswer, other: SessionAnswer) -> Trees:
-    """By the checkpoints after the last turns of both, in each work tree in which both have some."""
+    """Compare the checkpoints after the last turns of both answers, in each work tree with checkpoints of both."""
     unknown: list[str] = []
     first, second = _ends(state_folder, one, unknown), _ends(state_folder, other, unknown)
     differing = (
@@ -141,7 +141,7 @@ def _alone(answer: SessionAnswer, here: Iterable[str], there: Container[str]) ->
 
 
 def _ends(state_folder: Path, answer: SessionAnswer, unknown: list[str]) -> dict[str, TreeDifference]:
-    """The difference that an answer made in each work tree, by its path."""
+    """Find the difference that an answer made in each work tree, by its path."""
     name = answer.session.name
     try:
         by_top = {str(difference.repository.top): difference for difference in differences(state_folder, answer.turns)}

@@ -38,7 +38,7 @@ def delete_session(db: Database, session: Session) -> tuple[list[VendorSessions]
 
 
 def _forget(top: Path, state_folder: Path, refs: str) -> str | None:
-    """Remove the session's checkpoints from a work tree; why they stay, if they do."""
+    """Remove the session's checkpoints from a work tree; say why they stay, if they do."""
     repository = find_repository(top, state_folder)
     if isinstance(repository, NoRepository):
         return f"checkpoints in {top} stay: {repository.reason}" if top.is_dir() else None

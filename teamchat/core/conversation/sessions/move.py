@@ -35,19 +35,19 @@ _ASIDE = "before-move"
 
 
 class Move(Struct, frozen=True):
-    """From the workspace `old`, which is gone, to `new`. `state` is the old one's state folder, `target` the new one's.
-
-    `sessions` are those that are taken over.
-    """
+    """The move from the workspace `old`, which is gone, to `new`."""
 
     old: Path
     new: Path
     state: Path
+    """The state folder of the old workspace."""
     target: Path
+    """The state folder of the new workspace."""
     sessions: tuple[Session, ...]
+    """The sessions that are taken over."""
 
     def path(self, path: str) -> str:
-        """Where a path of the old workspace, of its work tree or of its state folder is now; others stay."""
+        """Return where a path of the old workspace, of its work tree or of its state folder is now; others stay."""
         _, separator, below = path.partition(f"/{self.state.parent.name}/{self.state.name}/")
         if separator:  # wherever TEAMCHAT_HOME was
             return str(self.target / below)
@@ -63,7 +63,7 @@ class Move(Struct, frozen=True):
 
 
 def plan_move(old: Path, new: Path) -> Move:
-    """What `move` does. Raises `UnknownName` without such a store, and `UsageError` where two would become one."""
+    """Plan what `move` does. Raises `UnknownName` without such a store, and `UsageError` where two would become one."""
     target, real = workspace_path(new).resolve(), new.resolve()
     written = Path(os.path.abspath(old))  # noqa: PTH100 (links stay: one may stand where the folder was)
     for path in (written, written.resolve()):
@@ -154,7 +154,7 @@ def _follow(db: Database, plan: Move) -> set[str]:
 
 
 def _move_checkpoints(plan: Move, tops: set[str]) -> None:
-    """Checkpoints are under the path of the repository that they are of."""
+    """Rename the checkpoint folders, whose names follow from the paths of their repositories."""
     for top in tops:
         repository = find_repository(Path(top), plan.state)
         if isinstance(repository, GitRepository) and not repository.store.exists():
@@ -165,7 +165,7 @@ def _move_checkpoints(plan: Move, tops: set[str]) -> None:
 
 
 def _before(plan: Move, now: Path) -> Path:
-    """Where a folder was that has moved along."""
+    """Return where a moved folder was before."""
     old, new = plan.old, plan.new
     while not now.is_relative_to(new) and old.name == new.name and new != new.parent:
         old, new = old.parent, new.parent
@@ -173,7 +173,7 @@ def _before(plan: Move, now: Path) -> Path:
 
 
 def _move_worktree(plan: Move, tree: Worktree) -> None:
-    """Join a member's worktree with its repository again, for the places at which both are in the end."""
+    """Join a member's worktree with its repository again, at the places where both end up."""
     top, folder = Path(plan.path(str(tree.top))), Path(plan.path(str(tree.folder)))
     home = find_repository(top, plan.state)
     if isinstance(home, GitRepository) and folder.is_relative_to(plan.target):

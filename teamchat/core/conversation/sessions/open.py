@@ -32,7 +32,7 @@ class Opening(Struct, frozen=True):
 
 
 def plan_opening(db: Database, session: Session, team: Team, name: str, inherited: Mapping[str, str]) -> Opening:
-    """The command that opens the vendor session of the member called `name`: its CLI as a user runs it, in its folder.
+    """Find the command that opens the vendor session of member `name`: its CLI as a user runs it, in its folder.
 
     The CLI of a member with a worktree runs in that worktree. It gets the member's model and environment, but not what
     only turns get (access, args). A session that remembers what was undone does not count.
@@ -66,7 +66,7 @@ def plan_opening(db: Database, session: Session, team: Team, name: str, inherite
 
 
 def _left(turn: Turn, member: Member, agent: AgentSpec) -> bool:
-    """True when the turn left a vendor session that this member's CLI finds."""
+    """Whether the turn left a vendor session that this member's CLI finds."""
     gone = turn.outcome and turn.outcome.failure and turn.outcome.failure.kind is FailureKind.GONE
     # Claude and Gemini find a session only in its own folder
     here = (turn.agent, turn.setup.cwd) == (agent.name, str(member.cwd))

@@ -41,23 +41,24 @@ MOST_COUNTED = 200  # paths of which the lines are counted
 
 
 class TreePlan(Struct, frozen=True):
-    """What goes back in one work tree, in which the checkpoint `now` was taken before.
-
-    `files` has the changes of the turns that an undo reverts or a redo makes again, `left_out` the paths that no
-    checkpoint has, `known` what `now` has at the paths. `keep` are paths at which the turns left what no
-    checkpoint has, such as a pipe, and `above` are those of something like that where a folder is needed. `member` is
-    the one whose worktree it is.
-    """
+    """The plan of what goes back in one work tree."""
 
     repository: GitRepository
     now: str
+    """The checkpoint that was taken before."""
     plan: RestorePlan
     files: tuple[FileChange, ...]
+    """The changes of the turns that an undo reverts or a redo makes again."""
     left_out: tuple[str, ...]
+    """The paths that no checkpoint has."""
     member: str | None
+    """The member whose worktree it is."""
     known: Mapping[str, TreeEntry | None]
+    """The entries of `now` at the paths."""
     keep: Collection[str] = ()
+    """The paths at which the turns left something that no checkpoint has, such as a pipe."""
     above: Collection[str] = ()
+    """The paths of something like that where a folder is needed."""
 
     @property
     def top(self) -> str:
@@ -65,7 +66,7 @@ class TreePlan(Struct, frozen=True):
         return str(self.repository.top)
 
     def targets(self, *, force: bool) -> Mapping[str, TreeEntry | None]:
-        """What each path is to be; with `force` also those that somebody else changed, or that something is above."""
+        """Map each path to what it is to be; with `force` also paths that others changed, or with something above."""
         forced = {conflict.path: conflict.target for conflict in self.plan.conflicts} if force else {}
         moved = dict.fromkeys(path for path in self.above if force or path in self.keep)
         return {**moved, **self.plan.restore, **forced}
@@ -93,7 +94,7 @@ class FilesPlan(Struct, frozen=True):
         return tuple(tree.now for tree in self.trees)
 
     def apply(self, trees: WorkTrees, *, force: bool) -> tuple[KeptFile, ...]:
-        """Put the files back. Whoever was killed does it again. Returns what was kept, as no checkpoint has it.
+        """Put the files back. After a kill, call it again. Returns what was kept because no checkpoint has it.
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
         """
@@ -101,7 +102,7 @@ class FilesPlan(Struct, frozen=True):
         return restore(trees.folder, parts, force=force)
 
     def take(self, trees: WorkTrees, name: str, *, force: bool) -> dict[str, str]:
-        """Checkpoints of the work trees after `apply`, by their folders. Raises `CheckpointFailed`."""
+        """Take checkpoints of the work trees after `apply`, by their folders. Raises `CheckpointFailed`."""
         refs = _names(trees, name, [tree.top for tree in self.trees])
         return {
             tree.top: take_restored(tree.repository, trees.folder, refs[tree.top], tree.now, tree.targets(force=force))
@@ -125,7 +126,7 @@ def _works(turns: Sequence[Turn], checks: Sequence[CheckRecord]) -> Iterator[_Wo
 def plan_undo_of_files(
     trees: WorkTrees, turns: Sequence[Turn], name: str, checks: Sequence[CheckRecord] = ()
 ) -> FilesPlan:
-    """How the files go back to before the turns and checks, which are in order and all of those that are undone.
+    """Plan how the files go back to before the undone turns and checks: all of them, in order.
 
     The files as they are become the checkpoints of `name`. Raises `CheckpointFailed`.
     """
@@ -149,7 +150,7 @@ def plan_undo_of_files(
 
 
 def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
-    """How a redo restores the files that an undo has reverted; the rest as in `plan_undo_of_files`."""
+    """Plan how a redo restores the files that an undo has reverted; otherwise as `plan_undo_of_files`."""
     plans, not_undone = [], []
     refs = _names(trees, name, undo.trees)
     for top, (before, after) in undo.trees.items():
@@ -166,7 +167,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
 
 
 def _names(trees: WorkTrees, name: str, tops: Iterable[str]) -> dict[str, str]:
-    """The ref of each work tree: those of one repository share its refs."""
+    """Name the ref of each work tree: those of one repository share its refs."""
     ends = (f"-{number}" if number else "" for number, _ in enumerate(tops))
     return {top: f"{trees.refs}/{name}{end}" for top, end in zip(tops, ends, strict=True)}
 
@@ -176,7 +177,7 @@ def _taken(trees: WorkTrees, repository: GitRepository) -> dict[str, str]:
 
 
 def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
-    """The turns whose files nobody recorded, by the reason."""
+    """Say of which turns nobody recorded the files, by the reason."""
     by_reason: dict[str, list[Turn]] = {}
     for turn in turns:
         changed = turn.outcome.changes if turn.outcome else None
@@ -211,9 +212,9 @@ class _Span(Struct, frozen=True):
 
 
 def _spans(trees: WorkTrees, repository: GitRepository, works: Sequence[_Work]) -> list[_Span]:
-    """The time of the turns and checks, cut at every checkpoint; empty if a checkpoint is no longer there.
+    """Cut the time of the turns and checks at every checkpoint; return nothing if a checkpoint is gone.
 
-    Turns that overlap saw each other's changes, so a span belongs to all of them. Which checkpoints they are is told by
+    Turns that overlap saw each other's changes, so a span belongs to all of them. The checkpoints are named by
     the receipts: whoever can write the refs could name others.
     """
     taken = _taken(trees, repository)
@@ -242,7 +243,7 @@ def _plan(
     *,
     redo: bool = False,
 ) -> TreePlan:
-    """How to undo what changed in the spans that are ours. In a `redo` that is what an undo has changed.
+    """Plan how to undo what changed in our spans. In a `redo` that is what an undo has changed.
 
     A path that changed in no span is the same at every checkpoint, so it can be in nobody's way.
     """
@@ -275,7 +276,7 @@ def _plan(
 
 
 def _there_before(plan: RestorePlan, left_out: Collection[str]) -> set[str]:
-    """The paths that the plan deletes, but that may have been there before: a checkpoint left them out."""
+    """Find paths that the plan deletes, but that may have been there before: a checkpoint left them out."""
     targets = {**plan.restore, **{conflict.path: conflict.target for conflict in plan.conflicts}}
     return {path for path, target in targets.items() if target is None and is_within(readable(path), left_out)}
 
@@ -290,7 +291,7 @@ def _without(plan: RestorePlan, paths: Collection[str]) -> RestorePlan:
 def _ways(
     repository: GitRepository, plan: RestorePlan, current: Mapping[str, TreeEntry | None], own: Collection[str]
 ) -> dict[str, str]:
-    """The paths that something is in the way of which checkpoints leave out, and where it is: there or above.
+    """Find paths with something in the way that checkpoints leave out, and where it is: there or above.
 
     What the turns have left at a path themselves (`own`) goes, and is kept.
     """
@@ -300,7 +301,7 @@ def _ways(
 
 
 def _without_unseen(plan: RestorePlan, unseen: Collection[str]) -> RestorePlan:
-    """Make conflicts of the paths at which something is that checkpoints leave out: nothing else has it."""
+    """Turn paths into conflicts where something is that checkpoints leave out: nothing else has it."""
     conflicts = tuple(Conflict(path, None, None, plan.restore[path]) for path in sorted(unseen))
     entries = {path: entry for path, entry in plan.restore.items() if path not in unseen}
     return replace(plan, restore=entries, conflicts=(*plan.conflicts, *conflicts))
@@ -312,7 +313,7 @@ def _file(path: str, old: TreeEntry | None, new: TreeEntry | None, lines: Lines 
 
 
 def refuse_conflicts(plan: FilesPlan, instead: Iterable[str], *, force: bool, what: str = "nothing was done") -> None:
-    """Raises `CheckpointFailed` where somebody else changed files, unless they may be overwritten.
+    """Raise `CheckpointFailed` where somebody else changed files, unless they may be overwritten.
 
     `instead` has the commands that can be run then.
     """

@@ -30,7 +30,7 @@ class MergedChanges(Struct, frozen=True):
 
 
 def merged_since(state: Path, session: int, turns: Sequence[Turn]) -> Iterator[MergedChanges]:
-    """What was merged of the turns, for each worktree of the session that can be read. Blocks while git reads."""
+    """Find what was merged of the turns, for each readable worktree of the session. Blocks while git reads."""
     changed = [(turn, known) for turn in turns if (known := known_changes(turn))]
     for tree in all_of(state, session):
         its = [(turn, known) for turn, known in changed if known.top == str(tree.folder)]
@@ -61,7 +61,7 @@ def _merged(state: Path, there: Opened, its: Sequence[tuple[Turn, FileChanges]])
 
 
 def _of_last_merge(state: Path, there: Opened) -> frozenset[str]:
-    """The paths that the last merge of the worktree changed in the user's files."""
+    """Find the paths that the last merge of the worktree changed in the user's files."""
     before, after = (tree_of(there.home, state, there.tree.ref(f"merged/{name}")) for name in ("before", "after"))
     if before is None or after is None:
         return frozenset()

@@ -47,31 +47,32 @@ from teamchat.core.turn.run import Run
 
 
 class UndoPlan(Struct, frozen=True):
-    """What an undo reverts: everything from the beginning of turn `first` on.
-
-    - `turns` are the turns that are undone, side turns among them, `messages` those that are hidden, both in order.
-      `checks` are those that ran since, whose changes go back, too.
-    - `group` has the numbers of the turns that began from one state and are undone together; empty for a turn alone.
-    - `before` is what comes back, `queue` the queue as it will be: the calls of the undone turns are on hold in it.
-      `answered` has what each of them answered and will answer again, by the number of its route.
-    - `again` are the calls that a retry runs: those of the undone turns, and what has no reply of their groups.
-    - `task` is the task as it was; `task_changes` tells whether that is another one than now.
-    - `lessons` were learned from the session since, and stay.
-    """
+    """The plan of an undo, which reverts everything from the beginning of turn `first` on."""
 
     session: Session
     first: int
     turns: tuple[Turn, ...]
+    """The turns that are undone, in order, side turns among them."""
     checks: tuple[CheckRecord, ...]
+    """The checks that ran since, whose changes go back, too."""
     group: tuple[int, ...]
+    """The numbers of the turns that began from one state and are undone together; empty for a turn alone."""
     messages: tuple[ConversationMessage, ...]
+    """The messages that are hidden, in order."""
     before: Before
+    """The state that comes back."""
     answered: Mapping[int, str]
+    """The message that each undone turn answered and will answer again, by the number of its route."""
     queue: tuple[Route, ...]
+    """The queue after the undo: the calls of the undone turns are on hold in it."""
     again: tuple[Route, ...]
+    """The calls that a retry runs: those of the undone turns, and those of their groups that have no reply."""
     task: str | None
+    """The task as it was."""
     task_changes: bool
+    """Whether `task` differs from the task now."""
     lessons: tuple[Lesson, ...]
+    """The lessons that were learned from the session since, and that stay."""
 
     @property
     def why_together(self) -> str | None:
@@ -83,7 +84,7 @@ class UndoPlan(Struct, frozen=True):
 
 
 def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = None) -> UndoPlan:
-    """What an undo from that turn on reverts, by default that of the last turn. Nothing is changed.
+    """Plan what an undo from that turn on reverts, by default from the last turn. Nothing is changed.
 
     Raises `UnknownName` for a turn that there is not, and `UsageError` while a turn runs and for a turn that is undone
     already, is no part of the conversation, or was run by an older teamchat.
@@ -117,7 +118,7 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
 
 
 def _answered(turns: Iterable[Turn], hidden: Iterable[ConversationMessage]) -> dict[int, str]:
-    """What the undone turns answered, by their routes, as far as it is not undone with them."""
+    """Map the routes of undone turns to the messages that they answered and that are not undone with them."""
     gone = {message.id for message in hidden}
     return {turn.route: turn.setup.answers for turn in turns if turn.route and turn.setup.answers not in gone}
 
@@ -130,7 +131,7 @@ def _again(state: State, undone: Collection[int | None]) -> Iterator[Route]:
 
 
 def _begins(db: Database, turn: Turn) -> int | None:
-    """The number of the turn that the group of a turn began with; its own, if it is alone."""
+    """Return the number of the turn with which a turn's group began; its own, if it is alone."""
     before = before_turn(db, turn)
     return before.first if before else None
 
@@ -181,7 +182,7 @@ def undo_conversation(run: Run, plan: UndoPlan, undo: Undo | None = None) -> Und
 
 
 def _kept_again(db: Database, plan: UndoPlan) -> Iterator[tuple[Turn, Packed]]:
-    """Earlier turns whose replies became messages since, each with its reply: their groups are no longer over."""
+    """Find earlier turns whose replies became messages since, with their replies: their groups are no longer over."""
     hidden = {message.id: message for message in plan.messages}
     for route in plan.before.queue:
         turn = get_turn(db, route.answer) if route.answer is not None else None
@@ -190,7 +191,7 @@ def _kept_again(db: Database, plan: UndoPlan) -> Iterator[tuple[Turn, Packed]]:
 
 
 def undo_to_redo(db: Database, session: Session) -> Undo:
-    """The newest undo of the session, which a redo reverts.
+    """Find the newest undo of the session, which a redo reverts.
 
     Raises `UsageError` if there is no undo, if one was interrupted, and if something was said or run since.
     """
@@ -226,7 +227,7 @@ def redo_conversation(run: Run, undo: Undo) -> Undo:
 
 
 def clear_to_undo(run: Run) -> Clear | None:
-    """The clear that the next undo takes back: nothing was said or run since."""
+    """Find the clear that the next undo takes back: nothing was said or run since."""
     clear = last_clear(run.db, run.session)
     log = SqliteLog(run.db, run.session)
     newest = log.latest()
@@ -245,7 +246,7 @@ def take_back_clear(run: Run, clear: Clear) -> None:
 
 
 def check_may_clear(run: Run) -> None:
-    """Raises `UsageError` while calls wait, and where nothing was said yet, or since the last clear."""
+    """Raise `UsageError` while calls wait, and where nothing was said yet, or since the last clear."""
     if run.manager.get_latest_message() is None:
         raise UsageError(f"nothing was said in session {name_of(run.db, run.session)} yet", saying())
     if run.state.queue:
@@ -276,6 +277,6 @@ def give_call(run: Run, number: int, name: str) -> Route:
 
 
 def check_not_called(queue: Iterable[Route], route: Route, name: str) -> None:
-    """Raises `UsageError` where the message that made the call of `route` calls the member `name` as well."""
+    """Raise `UsageError` where the message that made the call of `route` calls the member `name` as well."""
     if any(other.target == name for other in queue if other.parent == route.parent and other.number != route.number):
         raise UsageError(f"{name} is called by {route.parent} already", saying("--to", name))

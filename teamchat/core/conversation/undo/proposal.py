@@ -1,7 +1,7 @@
 """Undo and redo of conversation and files together: planned, shown to a person, then done.
 
-An undo has its row before it touches a file, and every step of it can be done again: a killed one is completed by
-running it again. The same holds for a redo.
+An undo, like a redo, has its row before it touches a file, and every step of it can be done again: a killed one is
+completed by running it again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class RedoProposal(Struct, frozen=True):
 
 
 def propose_undo(run: Run, session: Session, turn: int | None, scope: Scope | None) -> UndoProposal:
-    """What an undo from that turn on does, by default of the last one; `scope` is both by default.
+    """Plan an undo from that turn on, by default of the last one; `scope` is both by default.
 
     An interrupted undo is completed, with the scope that it had unless another one is given. Raises `UnknownName`,
     `UsageError`, and `CheckpointFailed` where the files cannot be looked at.
@@ -104,7 +104,7 @@ def _instead(first: int, scope: Scope) -> Iterator[str]:
 
 
 def propose_retry(run: Run, session: Session, by: str | None) -> UndoProposal:
-    """The undo of the last turn before it runs again, `by` another member if one is named.
+    """Plan the undo of the last turn before it runs again, `by` another member if one is named.
 
     Raises as `propose_undo` does, and `UsageError` where the last turn is undone already or cannot run again that way.
     """
@@ -130,7 +130,7 @@ def propose_retry(run: Run, session: Session, by: str | None) -> UndoProposal:
 
 
 def _just_undone(run: Run, session: Session) -> Undo | None:
-    """The undo of a conversation in which nothing happened since, and what was undone is on hold."""
+    """Return the undo of a conversation in which nothing happened since, if the undone calls are on hold."""
     try:
         undo = undo_to_redo(run.db, session)
     except UsageError:
@@ -139,7 +139,7 @@ def _just_undone(run: Run, session: Session) -> Undo | None:
 
 
 def carry_out_undo(run: Run, proposal: UndoProposal, *, force: bool) -> tuple[KeptFile, ...]:
-    """Do it. Returns what was kept, as no checkpoint has it.
+    """Carry out an undo. Returns the files that were kept because no checkpoint has them.
 
     Raises `CheckpointFailed` with nothing done where others changed files, unless `force` replaces them.
     """
@@ -174,7 +174,7 @@ def _refused(changed: FilesChanged, instead: Iterable[str]) -> CheckpointFailed:
 
 
 def propose_redo(run: Run, session: Session) -> RedoProposal:
-    """What a redo of the newest undo does. Raises `UsageError` if there is no undo, or if it has to stay."""
+    """Plan a redo of the newest undo. Raises `UsageError` if there is no undo, or if it has to stay."""
     if begun := unfinished_undo(run.db, session.id):
         raise UsageError(f"the undo of turn {begun.turn} was interrupted", f"teamchat undo {begun.turn}")
     try:
@@ -190,7 +190,7 @@ def propose_redo(run: Run, session: Session) -> RedoProposal:
 
 
 def _by_git(run: Run, undo: Undo) -> Sequence[str]:
-    """The commands that bring the files of an undo back, for each work tree; without those that git cannot have."""
+    """Give the commands that restore the files of an undo, one for each work tree with checkpoints in git."""
     commands = []
     for number, (top, (before, after)) in enumerate(undo.trees.items()):
         repository = find_repository(Path(top), run.trees.folder)
@@ -212,7 +212,7 @@ def _by_git(run: Run, undo: Undo) -> Sequence[str]:
 
 
 def carry_out_redo(run: Run, proposal: RedoProposal, *, force: bool) -> tuple[KeptFile, ...]:
-    """Do it. Returns and raises `CheckpointFailed` as `carry_out_undo` does."""
+    """Carry out a redo. Returns and raises `CheckpointFailed` as `carry_out_undo` does."""
     undo, files = proposal.undo, proposal.files
     refuse_conflicts(files, proposal.instead, force=force)
     with run.transaction():

@@ -58,12 +58,12 @@ def quiet() -> None:
 
 
 def queue_of(host: str) -> str:
-    """The queue of a host's turns."""
+    """Return the queue of a host's turns."""
     return f"teamchat.{host}"
 
 
 def rest_of(turn: str) -> str:
-    """The workflow with what a host had to say of a turn after it was cancelled."""
+    """Name the workflow with what a host had to say of a turn after it was cancelled."""
     return f"{turn}.rest"
 
 
@@ -147,7 +147,7 @@ class DbosDispatch:
         return [await self._opened(piece) for piece in read_pieces(workflows[0].output)]
 
     async def _opened(self, piece: SentPiece) -> Piece:
-        """A piece whose signature is right, if it has one. Raises `Unreadable`, and `Away` where nobody can tell."""
+        """Check the signature of a piece, if it has one. Raises `Unreadable`, and `Away` where nobody can tell."""
         if not isinstance(piece, Signed):
             return piece
         end = read_end(piece.text)
@@ -226,7 +226,7 @@ class DbosDispatch:
 
 
 def engine_url(tables: HostTables) -> str:
-    """The address as the engine takes it."""
+    """Write the address as the engine takes it."""
     url = tables.url if tables.is_sqlite else tables.url.set(drivername="postgresql")
     return url.render_as_string(hide_password=False)
 
@@ -254,7 +254,7 @@ def init_database(text: str) -> tuple[str | None, str | None]:
 
 
 def config(tables: HostTables, executor: str, *, migrate: bool = False) -> Any:
-    """The engine's configuration for one process. Only with `migrate` it makes or changes tables."""
+    """Return the engine's configuration for one process. Only with `migrate` it makes or changes tables."""
     return {
         "name": APPLICATION,
         "system_database_url": engine_url(tables),

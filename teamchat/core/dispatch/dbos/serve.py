@@ -32,7 +32,7 @@ class HostedWork(Protocol):
     """A turn that runs in the event loop in which it was begun."""
 
     async def batch(self) -> list[SentPiece]:
-        """The next pieces; none once the turn is over and all were given. It may be cancelled while it waits."""
+        """Return the next pieces; none once the turn is over and all were given. It may be cancelled while it waits."""
         ...
 
     def put_back(self, pieces: list[SentPiece]) -> None:
@@ -48,7 +48,7 @@ class HostedWork(Protocol):
         ...
 
     async def rest(self) -> list[SentPiece]:
-        """All pieces up to the end of the turn that were not given yet."""
+        """Return all pieces up to the end of the turn that were not given yet."""
         ...
 
 
@@ -85,11 +85,11 @@ class Service:
         )
 
     def open(self) -> int:
-        """How many orders wait or run. Raises `Away`."""
+        """Count the orders that wait or run. Raises `Away`."""
         return len(self._listed(queue_name=[self._queue], status=list(OPEN), app_version=VERSION))
 
     def _listed(self, **which: Any) -> list[str]:
-        """The names of such workflows. Raises `Away`."""
+        """List the names of such workflows. Raises `Away`."""
         try:
             found = DBOS.list_workflows(**which, load_input=False, load_output=False)
         except SQLAlchemyError as error:
@@ -99,7 +99,7 @@ class Service:
         return [workflow.workflow_id for workflow in found]
 
     def known(self, turns: list[str]) -> set[str]:
-        """Those of the turns that the database has. Raises `Away`."""
+        """Return the turns that the database has. Raises `Away`."""
         return set(self._listed(workflow_ids=turns))
 
     def forget(self, before: datetime) -> None:

@@ -63,7 +63,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class HostRow(msgspec.Struct, frozen=True):
-    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None of one that cannot be read.
+    """A row of `hosts`, `seen_s` seconds old by the database's clock. `about` is None if it cannot be read.
 
     The host's own clock was `ahead_s` ahead of that of the database then.
     """
@@ -84,7 +84,7 @@ class NameTaken(Exception):
 
 
 def address(text: str) -> URL:
-    """The address of a database: on this machine, or one that shows a certificate of its name. Raises `UsageError`."""
+    """Parse the address of a database: on this machine, or with a certificate of its name. Raises `UsageError`."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # such as a port that is no number
@@ -116,7 +116,7 @@ def is_local(url: URL) -> bool:
 
 
 def _places(url: URL) -> list[str]:
-    """The hosts of an address; PostgreSQL's library tries each of a list."""
+    """List the hosts of an address; PostgreSQL's library tries each."""
     asked = url.query.get("host", ())
     named = [*([asked] if isinstance(asked, str) else asked), *filter(None, [url.host])]
     return [place for hosts in named for place in hosts.split(",")]
@@ -158,13 +158,13 @@ class HostTables:
             raise self.failed(error) from None
 
     def failed(self, error: Exception) -> Away | HostUnavailable:
-        """Why the database cannot be used."""
+        """Say why the database cannot be used."""
         lacks_table = self.is_sqlite and isinstance(error, OperationalError) and "no such table" in str(error)
         unprepared = lacks_table or isinstance(error, ProgrammingError)
         return self.unprepared(error) if unprepared else self.away(error)
 
     def away(self, error: Exception) -> Away:
-        """Why the database does not answer, without its password."""
+        """Say why the database does not answer, without its password."""
         query = {name: "***" if name in PASSWORDS else value for name, value in self.url.query.items()}
         named = self.url.set(drivername=self.url.get_backend_name(), query=query)
         shown, told = named.render_as_string(hide_password=True), self.told(error)
@@ -178,11 +178,11 @@ class HostTables:
         return Away(f"the database {shown} does not answer: {told}")
 
     def unreadable(self, error: Exception) -> Away:
-        """What is said where the engine finds a row that it cannot read: somebody else has written there."""
+        """Say that the engine found a row that it cannot read: somebody else has written there."""
         return Away(f"the database has a row of DBOS that cannot be read ({type(error).__name__}: {self.told(error)})")
 
     def told(self, error: Exception) -> str:
-        """The first line of an error, without any password."""
+        """Return the first line of an error, without any password."""
         line = (str(getattr(error, "orig", error)).strip().splitlines() or [type(error).__name__])[0]
         given = [self.url.password, *(self.url.query.get(name) for name in PASSWORDS)]
         for password in filter(None, given):
@@ -191,13 +191,13 @@ class HostTables:
         return line
 
     def unprepared(self, error: Exception) -> HostUnavailable:
-        """What to do for a database without the tables, or with such as this role may not use."""
+        """Say what to do for a database without the tables, or with tables that this role may not use."""
         return HostUnavailable(
             f"the database has no tables of teamchat that this role may use ({self.told(error)})", INIT
         )
 
     def _said(self, connection: sa.Connection) -> dict[str, str]:
-        """What the database says of itself."""
+        """Read what the database says of itself."""
         return {
             str(row[0]): str(row[1]) for row in connection.execute(sa.select(self._about.c.key, self._about.c.value))
         }
@@ -209,7 +209,7 @@ class HostTables:
         return sa.cast(sa.func.extract("epoch", sa.func.clock_timestamp()), sa.Double)
 
     def check(self) -> None:
-        """Raises `HostUnavailable` for a database of another format or engine."""
+        """Raise `HostUnavailable` for a database of another format or engine."""
         with self._begun() as connection:
             facts = self._said(connection)
         form, engine = facts.get("format", "?"), facts.get("engine", "?")
@@ -217,7 +217,7 @@ class HostTables:
             raise HostUnavailable(trouble, INSTALL if _is_newer(form, engine) else INIT)
 
     def prepare(self) -> None:
-        """Make the tables, by their owner. What is there stays."""
+        """Make the tables, by their owner. Existing ones stay."""
         with self._begun() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
@@ -252,9 +252,9 @@ class HostTables:
         return None
 
     def claim(self, name: str, executor: str, about: About, dead_s: float) -> None:
-        """Note that the worker begins, in place of an earlier one of its machine, or of one that is dead.
+        """Note that the worker begins, in place of an earlier one of its machine, or of a dead one.
 
-        Raises `NameTaken` for one of another machine that is there.
+        Raises `NameTaken` if a worker of another machine has the name and is there.
         """
         with self._begun() as connection:
             if row := self._row(connection, name):
@@ -288,7 +288,7 @@ class HostTables:
             connection.execute(sa.delete(self._hosts).where(mine))
 
     def rows(self) -> list[HostRow]:
-        """The workers, by name."""
+        """List the workers, by name."""
         with self._begun() as connection:
             return self._rows(connection)
 
@@ -299,7 +299,7 @@ class HostTables:
         return [_row(*row) for row in connection.execute(asked.order_by(table.name))]
 
     def seen(self) -> DatabaseSeen:
-        """How the database stands."""
+        """Return how the database stands."""
         if self.is_sqlite:
             query = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
         else:
@@ -319,7 +319,7 @@ class HostTables:
 
 
 def differs(form: object, engine: object, whose: str, program: str = VERSION) -> str | None:
-    """Why orders cannot be exchanged with a database, or a worker of the teamchat `program`; None if they can."""
+    """Say why orders cannot be exchanged with a database, or a worker of the teamchat `program`; None if they can."""
     if str(form) != str(FORMAT):
         return f"{whose} has orders of format {form}, and this teamchat format {FORMAT}: use one version of teamchat"
     if engine != ENGINE:

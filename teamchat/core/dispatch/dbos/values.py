@@ -41,7 +41,7 @@ class JsonSerializer(engines.Serializer):
         return encode({"value": data}).decode()
 
     def deserialize(self, serialized_data: str) -> Any:
-        """Raises `Unreadable`."""
+        """Read a stored value. Raises `Unreadable`."""
         try:
             wrapped = decode(serialized_data)
         except (DecodeError, UnicodeError, TypeError, RecursionError) as error:
@@ -52,7 +52,7 @@ class JsonSerializer(engines.Serializer):
 
 
 def _serialize(_: object, data: Any) -> str:
-    """Lets the engine store why it has not read such a value, so that the workflow ends."""
+    """Let the engine store why it has not read such a value, so that the workflow ends."""
     return JsonSerializer().serialize(data)
 
 
