@@ -42,8 +42,9 @@ def test_a_member_in_a_worktree_adopts_where_its_cli_finds_the_session(user: Wor
     assert (turn.setup.adopted is not None, turn.setup.cwd == str(user.cwd)) == (True, False)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", [*VENDORS, "opencode"])
 def test_a_folder_that_was_renamed_keeps_the_sessions_that_its_cli_finds(user: World, vendor: Vendor) -> None:
+    (user.cwd / ".git").mkdir()  # else all folders are one project to opencode
     name = user.member(vendor, 'memory = "resume"', 'name = "crew"')
     assert user("send", "--trust", "First question.", "--to", name).code == 0
     moved = replace(user, cwd=user.cwd.rename(user.cwd.with_name("renamed")))
