@@ -41,7 +41,7 @@ def branch(
     place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Begin a conversation that has the messages of this one so far. Both go on by themselves."""
+    """Copy the conversation so far into a new one. Each goes on by itself."""
     need_person("branches are begun")
     with open_store(find_root(place.team)) as db:
         with db.transaction():

@@ -30,7 +30,7 @@ def diff(
     place: PlaceOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what turns changed in the files; behind a pipe a patch, which git apply takes."""
+    """Show what turns changed (piped: a patch for git apply)."""
     if stat and as_json:
         raise UsageError("--stat and --json exclude each other")
     with open_store(find_root(place.team)) as db:

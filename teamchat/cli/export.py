@@ -46,8 +46,7 @@ def export(
         typer.Option("--patches", help="html: the patches of which turns (default: of the last 50 with changes)."),
     ] = None,
     max_pause: Annotated[
-        float,
-        typer.Option("--max-pause", metavar="SECONDS", min=0, callback=finite, help="The longest pause of a cast."),
+        float, typer.Option("--max-pause", metavar="SECONDS", callback=finite, help="The longest pause of a cast.")
     ] = 1.5,
     *,
     place: PlaceOptions,

@@ -37,7 +37,7 @@ def import_(
     as_json: JsonOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Begin a conversation with what a file holds: json or jsonl of `teamchat export`, or a snapshot.
+    """Begin a conversation from an exported file: json or jsonl of `teamchat export`, or a snapshot.
 
     Nothing in it is run, and its markers call nobody. Its task, which every member is told, is asked for, or taken with
     --yes.

@@ -11,7 +11,7 @@ from teamchat.cli.output.lines import confirmed, learned, moment, note, plural
 from teamchat.cli.running.converse import converse
 from teamchat.cli.startup.bare_words import typed_text
 from teamchat.cli.startup.complete import members
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, LimitOptions, PlaceOptions, ShownOptions
+from teamchat.cli.startup.options import JsonOption, LimitOptions, PlaceOptions, ShownOptions, at_least
 from teamchat.cli.startup.workspace import find_root, find_team, need_person, need_trust, open_store
 from teamchat.core.conversation.lessons import keep_lessons, learner_of
 from teamchat.core.errors import ExitCode, UnknownName, UsageError
@@ -67,7 +67,7 @@ def learn(
         ),
     ] = None,
     delete: Annotated[
-        int | None, typer.Option("--delete", min=1, max=MOST_COUNTED, metavar="N", help="Delete lesson N.")
+        int | None, typer.Option("--delete", callback=at_least(1), metavar="N", help="Delete lesson N.")
     ] = None,
     from_session: Annotated[
         bool, typer.Option("--from-session", help="Ask a member for lessons from the conversation.")

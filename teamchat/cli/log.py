@@ -14,7 +14,7 @@ from teamchat.cli.output import EachMessage, Output, Silent
 from teamchat.cli.output.lines import called, moment, note
 from teamchat.cli.output.long import as_stored, write_block, write_text
 from teamchat.cli.output.terminal.look import look_of
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions
+from teamchat.cli.startup.options import JsonOption, PlaceOptions, at_least
 from teamchat.cli.startup.typed import placed_here
 from teamchat.cli.startup.workspace import abandoned, find_root, find_team, lock_file, open_store
 from teamchat.core.engine.state import Route, RouteStatus
@@ -47,15 +47,16 @@ MARK = len("· ")  # columns before a note
 
 def log(
     number: Annotated[
-        int,
-        typer.Option("-n", min=0, max=MOST_COUNTED, metavar="N", help="Print only the last N messages; 0 prints all."),
+        int, typer.Option("-n", callback=at_least(0), metavar="N", help="Print only the last N messages; 0 prints all.")
     ] = 0,
     full: Annotated[
         str | None,
-        typer.Option("--full", metavar="MESSAGE", help="Print the whole text of one message, such as msg-7."),
+        typer.Option(
+            "--full", metavar="MESSAGE", help="Print one message whole, such as msg-7 (a turn's reply: show --reply)."
+        ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Then print each message as it comes, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Go on printing messages as they come (what members do: watch).")
     ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Include messages that were undone, marked as such.")

@@ -50,7 +50,7 @@ def merge(
     as_json: JsonOption = False,
     no_wait: NoWaitOption = False,
 ) -> int:
-    """Bring a member's changes from its worktree into your files: all of them, or nothing if lines conflict.
+    """Merge a member's worktree into your files, all or nothing.
 
     A member that does several parts of a process at the same time has a worktree for each: sarah#3.
     """

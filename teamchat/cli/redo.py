@@ -12,7 +12,7 @@ from teamchat.core.store.sessions import need_session
 
 
 def redo(confirm: ConfirmOrShow, place: PlaceOptions, as_json: JsonOption = False) -> None:
-    """Redo what the newest undo has undone, unless something was said or run since."""
+    """Redo the last undo, unless the conversation moved on."""
     if not confirm.dry_run:
         need_person("turns are redone")
     team = team_or_nobody(place.team, place.session)

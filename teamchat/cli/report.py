@@ -15,7 +15,7 @@ from teamchat.core.turn.lines import ProcessMovedLine, process_fields
 
 
 def report(place: PlaceOptions, as_json: JsonOption = False) -> int:
-    """Print what the last process came to, as at its end."""
+    """Print the result of the last process again, as at its end."""
     with open_store(find_root(place.team)) as db:
         chosen = need_session(db, place.session)
         process = last_process(db, chosen.id)

@@ -10,7 +10,7 @@ from typer.exceptions import TyperException
 
 from teamchat.cli.running.request import Request, send_message
 from teamchat.cli.startup.complete import ai_members, checks, doers, processes
-from teamchat.cli.startup.options import MOST_COUNTED, Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput
+from teamchat.cli.startup.options import Asking, Attached, NewPlace, OptionGroup, RunLimits, SendOutput, at_least
 from teamchat.cli.startup.piped import read_message
 from teamchat.cli.startup.typed import TYPED, line_of
 from teamchat.cli.startup.workspace import begin_run, find_team, need_person
@@ -55,7 +55,7 @@ Words = Annotated[
     typer.Argument(
         metavar="[TASK]...",
         show_default=False,
-        help="What is to be done; none, or a - at its end, demands standard input.",
+        help="What is to be done. Without text, or with a final -, read standard input.",
     ),
 ]
 MembersOption = Annotated[
@@ -93,7 +93,7 @@ OptionsOption = Annotated[
     ),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", metavar="N", min=1, max=MOST_COUNTED, help="At most N turns at the same time.")
+    int | None, typer.Option("--jobs", metavar="N", callback=at_least(1), help="At most N turns at the same time.")
 ]
 
 
@@ -125,7 +125,7 @@ QuorumOption = Annotated[
     typer.Option(
         "--quorum",
         metavar="N",
-        min=1,
+        callback=at_least(1),
         help="until: how many reviewers must pass; vote: how many must vote (default: all).",
     ),
 ]

@@ -12,7 +12,7 @@ from rich.text import Text
 from teamchat.cli.output.lines import moment, note
 from teamchat.cli.output.listing import age
 from teamchat.cli.startup import complete
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, TeamOption, session_name
+from teamchat.cli.startup.options import JsonOption, TeamOption, at_least, session_name
 from teamchat.cli.startup.typed import placed_here
 from teamchat.cli.startup.workspace import find_root, open_store
 from teamchat.core.errors import UsageError
@@ -55,7 +55,7 @@ SpeakerOption = Annotated[
 ]
 UndoneOption = Annotated[bool, typer.Option("--all", help="Include messages that were undone, marked as such.")]
 LimitOption = Annotated[
-    int, typer.Option("--limit", min=0, max=MOST_COUNTED, metavar="N", help="Print at most N hits; 0 prints all.")
+    int, typer.Option("--limit", callback=at_least(0), metavar="N", help="Print at most N hits; 0 prints all.")
 ]
 
 

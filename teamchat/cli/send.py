@@ -11,7 +11,7 @@ Words = Annotated[
     typer.Argument(
         metavar="[TEXT]...",
         show_default=False,
-        help='The message, such as "[NEXT:max] Hi"; none, or a - at its end, demands standard input.',
+        help='The message, such as "[NEXT:max] Hi". Without text, or with a final -, read standard input.',
     ),
 ]
 

@@ -153,7 +153,7 @@ sessions.command()(move)
 
 @sessions.callback()
 def list_sessions(ctx: typer.Context, team: TeamOption = None, as_json: JsonOption = False) -> None:
-    """List, delete, rename or move this workspace's conversations. The one that was used last is first.
+    """List, rename, delete or move conversations. The one that was used last is first.
 
     ▸ marks the conversation that a command continues here without --session.
     """

@@ -12,7 +12,7 @@ from teamchat.cli.output.long import write_block
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.cli.running.showing import choose_output
 from teamchat.cli.running.watching import show_as_it_happens, team_to_show
-from teamchat.cli.startup.options import MOST_COUNTED, JsonOption, PlaceOptions, ShownOptions, StreamOption
+from teamchat.cli.startup.options import JsonOption, PlaceOptions, ShownOptions, StreamOption, at_least
 from teamchat.cli.startup.workspace import find_root, lock_file, open_store
 from teamchat.core.conversation.following import Follower
 from teamchat.core.conversation.retelling import Retold
@@ -23,7 +23,7 @@ from teamchat.core.store.sessions import need_session
 
 def watch(
     last: Annotated[
-        int, typer.Option("--last", min=0, max=MOST_COUNTED, metavar="N", help="Begin with the last N messages.")
+        int, typer.Option("--last", callback=at_least(0), metavar="N", help="Begin with the last N messages.")
     ] = 3,
     until_done: Annotated[bool, typer.Option("--until-done", help="End with the run, and with its exit code.")] = False,
     *,

@@ -111,7 +111,7 @@ _ROWS = (
         AgentRow(
             command=("claude",),
             package="@anthropic-ai/claude-code",
-            proven=("2.1.330",),
+            proven=("2.1.332",),
             files_that_run=(
                 *(".claude/settings.json", ".claude/settings.local.json", ".claude/scheduled_tasks.json", ".mcp.json"),
                 *(".claude/agents/*", ".claude/commands/*", ".claude/hooks/*", ".claude/skills/*/*"),
@@ -128,7 +128,7 @@ _ROWS = (
         AgentRow(
             command=("codex",),
             package="@openai/codex",
-            proven=("0.169.0",),
+            proven=("0.171.0",),
             files_that_run=(
                 *(".codex/config.toml", ".codex/hooks.json", ".codex/prompts/*", ".codex/rules/*"),
                 ".agents/skills/*/*",

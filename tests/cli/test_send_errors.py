@@ -105,7 +105,8 @@ class TestInvalidMessageOrOptions:
             (
                 ["--team", "nope", "Hi"],
                 4,
-                "there is no team 'nope' in {home}/config_home/teamchat/teams (teams: none yet)",
+                "there is no team 'nope' in {home}/config_home/teamchat/teams (teams: none yet)\n"
+                "  try: teamchat help team-file",
             ),
             (["--session", "", "Hi"], 2, NAMELESS.format("''")),
             (["--session", "a\nb", "Hi"], 2, NAMELESS.format(r"'a\nb'")),
@@ -113,7 +114,7 @@ class TestInvalidMessageOrOptions:
         ],
         ids=lambda value: " ".join(value).encode("ascii", "replace").decode() if isinstance(value, list) else "",
     )
-    def test_it_is_refused_in_one_line(self, world: Path, args: list[str], code: int, error: str) -> None:
+    def test_it_is_refused_in_one_line_and_maybe_a_hint(self, world: Path, args: list[str], code: int, error: str) -> None:
         ran = run_here("send", *args)
         refused(ran)
         expected = error.format(work=world / "work", home=world / "home")

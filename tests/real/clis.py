@@ -28,7 +28,7 @@ from tests.real.model.home import home_environment as home_for
 
 Versions = Mapping[Vendor, str]
 VENDORS: tuple[Vendor, ...] = tuple(row.name for row in CLIS)
-PINNED: Versions = {"claude": "2.1.330", "codex": "0.169.0", "gemini": "0.61.0", "opencode": "1.18.33"}
+PINNED: Versions = {"claude": "2.1.332", "codex": "0.171.0", "gemini": "0.61.0", "opencode": "1.18.33"}
 CACHE = Path(os.environ.get("TEAMCHAT_REAL_CACHE") or Path.home() / ".cache" / "teamchat-real")
 INSTALL_TIMEOUT_S = 600
 LOOK_UP_TIMEOUT_S = 60

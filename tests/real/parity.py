@@ -26,7 +26,7 @@ from tests.real.model.replies import Reply, Request, ToolUse
 from tests.real.model.server import ModelServer, tool_results
 from tests.real.model.table import MODELS, SELF_TESTS
 from tests.real.parity_page import page
-from tests.real.parity_world import RULE, Place, give, give_settings, plant
+from tests.real.parity_world import EXPANDS, RULE, Place, give, give_settings, plant
 from tests.real.world import World
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -77,6 +77,7 @@ RESULTS = {
 MADE = {
     "write": "edited",
     "run": "ran",
+    "expand": "expanded",
     "rules-user": "ruled",
     "rules-project": "ruled-by-project",
     "mcp-user": "mcp-user",
@@ -177,7 +178,7 @@ def _run(vendor: Vendor, mode: Mode, one: Try, folder: Path, server: ModelServer
 def _everything(vendor: Vendor, place: Place, url: str) -> Iterator[Reply]:
     """A model that tries everything, one thing after another."""
     ping = f"python3 -c \"import urllib.request as u; u.urlopen('{url}/v1/models?parity')\""
-    for command in ("git log --format=%s", "python3 -c \"open('ran','w')\"", RULE, "./theirs.sh", ping):
+    for command in ("git log --format=%s", "python3 -c \"open('ran','w')\"", EXPANDS, RULE, "./theirs.sh", ping):
         yield Reply(tools=(SELF_TESTS[vendor].running(command),))
     yield Reply(tools=(SELF_TESTS[vendor].writing(place.cwd / "edited"),))
     for file in (place.cwd / "sub" / "note.txt", place.outside / "note.txt"):

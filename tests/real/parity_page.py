@@ -33,7 +33,7 @@ EXPLANATIONS: tuple[Explained, ...] = (
         "`read` has no tool that writes or runs anything, whatever your own rules allow. Codex has a shell that can"
         " neither write nor reach a network.",
         '`access = "edit"`',
-        ("write", "shell", "run", "rules-user", "variables", "plan", "notebook", "background"),
+        ("write", "shell", "run", "expand", "rules-user", "variables", "plan", "notebook", "background"),
     ),
     Explained(
         "Git runs in the shell. `read` and `edit` of opencode have no shell, and `edit` of Gemini only runs what"
@@ -45,14 +45,14 @@ EXPLANATIONS: tuple[Explained, ...] = (
     Explained(
         "`edit` of Claude and Gemini runs only what `allow` and your own rules name. It asks nobody.",
         "`allow`",
-        ("run", "network"),
+        ("run", "expand", "network"),
         ("edit",),
         ("claude", "gemini"),
     ),
     Explained(
         "`edit` of opencode runs nothing, whatever your own rules allow: it cannot be held to a list of commands.",
         '`access = "full"`',
-        ("shell", "run", "rules-user", "variables", "network"),
+        ("shell", "run", "expand", "rules-user", "variables", "network"),
         ("edit",),
         ("opencode",),
     ),

@@ -18,6 +18,7 @@ from tests.program import ROOT
 from tests.real.test_servers import give_claude as give_plugins
 
 RULE = "./allowed.sh"
+EXPANDS = "echo $(echo text) > expanded"
 """A command that the user's own rules allow; it makes a file, and tells a variable of its environment."""
 
 

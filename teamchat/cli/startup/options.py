@@ -5,7 +5,6 @@ A command names a group as a parameter, and `spread` makes an option of each of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -21,7 +20,6 @@ from teamchat.core.errors import UsageError
 if TYPE_CHECKING:
     from teamchat.core.engine.state import Bounds
 
-MOST_MESSAGES = 10**9  # of a window
 LONGEST_SESSION = 100  # characters; notes and lists repeat it
 
 
@@ -50,10 +48,23 @@ MOST_COUNTED = 1_000_000_000
 """The largest number of an option that counts messages, turns or hits."""
 
 
-def finite(speed: float | None) -> float | None:
-    if speed is not None and math.isnan(speed):
-        raise typer.BadParameter("nan is not a number.")
-    return speed
+def at_least(least: int) -> Callable[[int | None], int | None]:
+    """Return what refuses a smaller count, and one that no column of a store holds."""
+
+    def checked(count: int | None) -> int | None:
+        if count is not None and not least <= count <= MOST_COUNTED:
+            bound = f"{least} or more" if count < least else f"at most {MOST_COUNTED:,}"
+            raise typer.BadParameter(f"expected {bound}, got {count:,}.")
+        return count
+
+    return checked
+
+
+def finite(number: float | None) -> float | None:
+    """Return a number that is not negative. Raises `BadParameter`."""
+    if number is not None and not number >= 0:  # nor is nan
+        raise typer.BadParameter(f"expected 0 or more, got {number:g}.")
+    return number
 
 
 def cassette_file(path: Path | None) -> Path | None:
@@ -93,69 +104,53 @@ TitleOption = Annotated[
     ),
 ]
 TurnsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--turns", metavar="N", min=1, max=MOST_COUNTED, help="At most N turns in this run; what then waits is on hold."
-    ),
+    int | None, typer.Option("--turns", metavar="N", callback=at_least(1), help="Pause this run after N turns.")
 ]
 WindowOption = Annotated[
     int | None,
-    typer.Option(
-        "--window",
-        metavar="N",
-        min=0,
-        max=MOST_MESSAGES,
-        help="Quote at most N earlier messages in this run's prompts.",
-    ),
+    typer.Option("--window", metavar="N", callback=at_least(0), help="Quote at most N earlier messages in a prompt."),
 ]
-OnlyOption = Annotated[
-    bool, typer.Option("--only", help="Only the called members answer: their own calls of members are not followed.")
-]
+OnlyOption = Annotated[bool, typer.Option("--only", help="Ignore hand-overs in replies.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line: teamchat help json.")]
 StreamOption = Annotated[bool, typer.Option("--stream", help="With --json: also print text as it arrives.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last reply, without its markers.")]
 TimeoutOption = Annotated[
     str | None,
-    typer.Option(
-        "--timeout", metavar="TIME", help="Time limit of a turn, and of a pipe that is read, such as 90s or 5m."
-    ),
+    typer.Option("--timeout", metavar="TIME", help="Time limit of a turn, such as 90s or 5m; also of reading a pipe."),
 ]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Trust the team file as it is now.")]
-SPEED = typer.Option("--speed", min=0, callback=finite, help="Playback speed; 0 plays without pauses.")
+SPEED = typer.Option("--speed", callback=finite, help="Playback speed; 0 plays without pauses.")
 SpeedOption = Annotated[float, SPEED]
 RecordOption = Annotated[
     Path | None,
     typer.Option(
-        "--record", metavar="FILE", callback=cassette_file, help="Record the run into a cassette, for teamchat replay."
+        "--record", metavar="FILE", callback=cassette_file, help="Record the run into FILE, for teamchat replay."
     ),
 ]
-NoWaitOption = Annotated[
-    bool, typer.Option("--no-wait", help="Fail instead of waiting while another process runs the conversation.")
-]
+NoWaitOption = Annotated[bool, typer.Option("--no-wait", help="Fail if another process runs the conversation.")]
 NotifyOption = Annotated[
     str | None,
     typer.Option(
-        "--notify", metavar="CMD", help="At the end run this shell command, with the result of --json on its stdin."
+        "--notify",
+        metavar="CMD",
+        help="Run a shell command when this run ends, with its result as JSON on stdin (for every run: hooks).",
     ),
 ]
 AskOption = Annotated[
-    bool, typer.Option("--ask", help="At a terminal ask a member's question in place; an empty line leaves it open.")
+    bool, typer.Option("--ask", help="At a terminal, ask you what members ask; an empty line leaves it open.")
 ]
-NoInputOption = Annotated[
-    bool, typer.Option("--no-input", help="Leave a member's question open, also at a terminal (the default).")
-]
+NoInputOption = Annotated[bool, typer.Option("--no-input", help="Never ask you what members ask (the default).")]
 VerdictOption = Annotated[
     str | None,
     typer.Option(
         "--verdict",
         metavar="WORDS",
-        help="Such as PASS,FAIL: exit with 0 if the last line gives the first of them, 14 another one, 15 none. "
-        "`PASS`, `Fine. PASS`, `Verdict: PASS` and `It is PASS` give it; `not PASS`, `PASS?` and others do not.",
+        help="Exit by the reply's last line: with PASS,FAIL, 0 for PASS, 14 for FAIL, 15 for neither.",
     ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Also overwrite files that somebody else changed since.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Also overwrite files that were changed since.")]
 ToOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -169,22 +164,14 @@ AsOption = Annotated[
     str | None, typer.Option("--as", metavar="NAME", autocompletion=people, help="The person you speak as.")
 ]
 NewOption = Annotated[bool, typer.Option("--new", help="Start a new conversation, named by --session if given.")]
-AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help="Send the text even if it looks like a call but calls nobody.")
-]
+AnywayOption = Annotated[bool, typer.Option("--anyway", help="Send a text that looks like a call and calls nobody.")]
 CutOption = Annotated[
-    bool, typer.Option("--cut", help="Send a text that exceeds the prompt limit; prompts leave out its middle.")
+    bool, typer.Option("--cut", help="Send a text over the prompt limit; prompts leave out its middle.")
 ]
-FileOption = Annotated[
-    list[str] | None,
-    typer.Option("--file", metavar="PATH", help="Attach a text file, or an image if the member's CLI accepts images."),
-]
+FileOption = Annotated[list[str] | None, typer.Option("--file", metavar="PATH", help="Attach a text file or an image.")]
 ExpandOption = Annotated[bool, typer.Option("--expand", help="Also expand @paths in piped text and files.")]
 FollowOption = Annotated[
-    bool,
-    typer.Option(
-        "--follow", help="While another process runs the conversation, wait for the replies even at a terminal."
-    ),
+    bool, typer.Option("--follow", help="Wait for the replies that another process is running, also at a terminal.")
 ]
 ExplainOption = Annotated[
     bool, typer.Option("--dry-run", help="Show the routing, prompts and commands without running anything.")

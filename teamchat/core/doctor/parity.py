@@ -27,6 +27,7 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "shell": "a shell",
         "git": "`git log`",
         "run": "any command in the shell",
+        "expand": "one with an expansion (`$(...)`)",
         "rules-user": "commands that the user's own rules allow",
         "rules-project": "commands that the project's rules allow",
         "network": "network in the shell",

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from teamchat.core.errors import AgentMissing, NotTrusted, TeamFileError, UnknownName
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL, Member, Team, default_human, folder_name, login_name
 from teamchat.core.text.clean import printable
-from teamchat.core.text.commands import quote
+from teamchat.core.text.commands import command_of, quote
 
 if TYPE_CHECKING:
     from teamchat.core.team.schema import TeamFile
@@ -121,8 +121,9 @@ def resolve_team(option: str | None, cwd: Path, config_dir: Path, *, which: Whic
         teams = config_dir / "teams"
         file = teams / f"{option}.toml"
         if not _may_be_file(file):
-            there = ", ".join(sorted(other.stem for other in teams.glob("*.toml"))) or "none yet"
-            raise UnknownName(f"there is no team {option!r} in {teams} (teams: {there})")
+            there = sorted(other.stem for other in teams.glob("*.toml"))
+            hint = command_of("teamchat", "team", "--team", there[0]) if there else "teamchat help team-file"
+            raise UnknownName(f"there is no team {option!r} in {teams} (teams: {', '.join(there) or 'none yet'})", hint)
         return replace(load(file, root=cwd.absolute()), option=option)
     if team_file := find_team_file(cwd):
         return load(team_file)

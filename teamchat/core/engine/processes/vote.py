@@ -40,6 +40,7 @@ from teamchat.core.engine.workflow import (
 from teamchat.core.errors import UsageError
 from teamchat.core.routing.names import fold
 from teamchat.core.routing.requests import RouteRequest, quoted
+from teamchat.core.text.commands import command_of
 from teamchat.core.text.invisible import INVISIBLE
 from teamchat.core.text.last_word import without_marks
 from teamchat.patterns import regex
@@ -254,7 +255,9 @@ def undecided(process: Process) -> Open | None:
 
 def begin(process: Process, asked: ProcessSettings, _most_turns: int) -> Process:
     if not asked.options:
-        raise UsageError(f"{process.name or process.kind} needs options to choose from, such as --options yes,no")
+        name = process.name or process.kind
+        hint = command_of("teamchat", "run", name, "--options", "yes,no", "Your question")
+        raise UsageError(f"{name} needs options to choose from, such as --options yes,no", hint)
     return replace(process, options=asked.options)
 
 
