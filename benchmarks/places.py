@@ -34,8 +34,12 @@ WORKER = ("sh", "-c", "cat > /dev/null; sleep 1; echo done")
 
 
 def measures(_quick: bool) -> Measures:
-    lead = ("sh", "-c", PLANNER.format(plan=plan(AT_HOME)))
-    with world(f"{LIMITS}{PERSON}{member('lead', lead)}{member('sarah', WORKER)}") as at:
+    with (
+        tempfile.NamedTemporaryFile("w") as script,  # a command has at most 1,000 words
+        world(f"{LIMITS}{PERSON}{member('lead', ('sh', script.name))}{member('sarah', WORKER)}") as at,
+    ):
+        script.write(PLANNER.format(plan=plan(AT_HOME)))
+        script.flush()
         yield f"{AT_HOME} subtasks at home", partial(at_home, at)
     try:
         with cluster() as postgres, tempfile.TemporaryDirectory() as name, ExitStack() as workers:
