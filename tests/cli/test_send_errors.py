@@ -114,7 +114,9 @@ class TestInvalidMessageOrOptions:
         ],
         ids=lambda value: " ".join(value).encode("ascii", "replace").decode() if isinstance(value, list) else "",
     )
-    def test_it_is_refused_in_one_line_and_maybe_a_hint(self, world: Path, args: list[str], code: int, error: str) -> None:
+    def test_it_is_refused_in_one_line_and_maybe_a_hint(
+        self, world: Path, args: list[str], code: int, error: str
+    ) -> None:
         ran = run_here("send", *args)
         refused(ran)
         expected = error.format(work=world / "work", home=world / "home")

@@ -2,13 +2,14 @@
 
 `vendor` (claude, codex, gemini) says whose protocol and events it speaks. Any other spoils it: `rename` ({old type:
 new type} of events), `refuse` (an argument that it does not know), `writes` (it does what it should refuse), `silent`
-(reports no refusal), `cut` (so many bytes of its prompt), `deaf` (to all but SIGKILL), `forgets` (what was said in a
-session), `anew` (begins a session in place of going on with one), `headstrong` (keeps its instructions from its model),
-`leaves` (after a turn, though it should stay), `abrupt` (ends without a newline), `chatty` (with events of so many
-unknown names), `garbled` (asks its model in what is no JSON), `narrow` (refuses a prompt of more characters, as Claude
-does), `knows` (answers by their prompts, without its model), `expands` (texts in prompts, each with what its model is
-told then), `later` (it has tools that act after a turn), `serves` (files whose MCP servers it starts, where they are
-there), `dotenv` (it obeys that of its folder).
+(reports no refusal), `untrue` (tells a command with an expansion as run that it refuses), `cut` (so many bytes of its
+prompt), `deaf` (to all but SIGKILL), `forgets` (what was said in a session), `anew` (begins a session in place of
+going on with one), `headstrong` (keeps its instructions from its model), `leaves` (after a turn, though it should
+stay), `abrupt` (ends without a newline), `chatty` (with events of so many unknown names), `garbled` (asks its model in
+what is no JSON), `narrow` (refuses a prompt of more characters, as Claude does), `knows` (answers by their prompts,
+without its model), `expands` (texts in prompts, each with what its model is told then), `later` (it has tools that act
+after a turn), `serves` (files whose MCP servers it starts, where they are there), `dotenv` (it obeys that of its
+folder).
 
 A proof starts it dozens of times: what takes long to import is imported where it is needed.
 """
@@ -172,10 +173,10 @@ def use(tool: Item) -> bool:
         return True
     if writes:
         Path(tool.input.get("file_path") or command.removeprefix("touch ")).write_text("written")
-    elif command:
+    elif command and not ("$(" in command and KNOBS.get("untrue")):
         import subprocess
 
-        subprocess.run(command.split(), check=False, stdout=subprocess.DEVNULL, start_new_session=True)
+        subprocess.run(["sh", "-c", command], check=False, stdout=subprocess.DEVNULL, start_new_session=True)
     return False
 
 

@@ -344,6 +344,13 @@ def test_a_cli_that_writes_under_read_fails(put: Put) -> None:
     assert "it wrote made.txt and made.txt.shell" in rows["gemini", "denials"].text
 
 
+def test_a_refused_command_that_is_told_as_run_fails(put: Put) -> None:
+    put("gemini", untrue=True)
+    code, rows = proved()
+    assert code == ExitCode.MEMBER_FAILED
+    assert rows["gemini", "denials"].text == "a command with an expansion did not run and is told as run"
+
+
 @pytest.mark.parametrize(("vendor", "state"), [("claude", "failed"), ("codex", "unknown")])
 def test_refusals_that_are_not_reported(put: Put, vendor: str, state: str) -> None:
     put(vendor, silent=True)

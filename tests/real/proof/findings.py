@@ -213,14 +213,19 @@ def stops_in_a_tool(turn: Observed, runner: Runner, tool: str) -> DoctorCheck:
 
 
 def denials(
-    turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner
+    turn: Observed, requests: Sequence[Request], tries: int, written: Iterable[Path], runner: Runner, *, untrue: bool
 ) -> DoctorCheck:
-    """Whether a read-only member wrote nothing when its model tried to, and the CLI reported the refusals."""
+    """Whether a read-only member wrote nothing when its model tried to, and the CLI reported the refusals.
+
+    `untrue`: a shell command with an expansion is told as run, and it was not.
+    """
     if not turn.began:
         return _row("denials", "unknown", NO_TURN)
     if files := [path.name for path in written if path.exists()]:
         text = f"under read it wrote {' and '.join(files)}: do not use this version where it must not write"
         return _row("denials", "failed", text)
+    if untrue:
+        return _row("denials", "failed", "a command with an expansion did not run and is told as run")
     if len(requests) <= tries:
         return _row("denials", "failed", f"the turn ended before it had tried to write: {_reason(turn)}")
     if turn.end.denied:

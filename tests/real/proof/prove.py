@@ -19,6 +19,7 @@ from teamchat.core.doctor.versions import Ask, check_version
 from teamchat.core.errors import StoreError
 from teamchat.core.files.whole_files import temporary_folder
 from teamchat.core.team.team import BUILTIN_AGENTS, INSTALL
+from teamchat.runners.agent_events import ToolResult
 from teamchat.runners.base import Limit, Runner
 from tests.real.model.replies import Reply, Request
 from tests.real.model.selftest import NOTE
@@ -119,7 +120,11 @@ async def _turns(bench: Bench) -> AsyncIterator[DoctorCheck]:
     refused, refused_asked = await bench.turn(going_on, b"Write a file.", tries)
     made = (target, target.with_name(f"{target.name}.shell"))
     yield rows.session_continues(small, refused, refused_asked, said.decode())
-    yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner)
+    expanded = bench.work / "expanded.txt"
+    expands = [Reply(tools=(test.running(f"echo $(echo text) > {expanded}"),)), Reply("I tried.")]
+    tried, _ = await bench.turn(bench.job(access=most.access), b"Expand.", expands)
+    untrue = not expanded.exists() and any(isinstance(event, ToolResult) and not event.failed for event in tried.events)
+    yield rows.denials(refused, refused_asked, len(tries) - 1, made, runner, untrue=untrue)
     waits = [Reply("Let me wait.", tools=(test.running(" ".join(HANGING)),)), Reply(ending="stall")]
     running = bench.job(access="edit" if runs else "full", allow=(HANGING[0],) * runs, project_settings=True)
     hanging, _ = await bench.turn(running, b"Wait.", waits, hangs=True)
