@@ -17,7 +17,10 @@ from tests.program import run_here
 from tests.shell_team import repository, shell
 
 EVERY = 1 if "DEATHS" in os.environ else 13
-WORK = "rm -r tests; sed -i s/a/A/ app.py; printf '\\000\\377' > b.bin; chmod +x run.sh; ln -s app.py link; mkdir d"
+WORK = (
+    "rm -r tests; sed -i s/a/A/ app.py; printf '\\000\\377' > b.bin; chmod +x run.sh; ln -s app.py link; mkdir d z;"
+    " echo z/ >> .gitignore; echo precious > z/new"
+)
 
 
 @pytest.fixture

@@ -304,3 +304,14 @@ def test_merge_alone_lists_who_has_something_to_merge(ten: WorkTree) -> None:
     assert run_here("merge", "max").code == 0
     assert run_here("merge").err == "· nothing is to be merged in session s1\n"
     assert run_here("merge").code == 0
+
+
+@pytest.mark.parametrize("bits", ["600", "640", "750", "644"])
+def test_an_undone_merge_takes_away_what_only_its_user_may_read(tree: WorkTree, bits: str) -> None:
+    work(tree, f"echo hi > new1; chmod {bits} new1")
+    assert run_here("merge", "max").code == 0
+    assert (tree.top / "new1").exists()
+    ran = run_here("merge", "--undo", "max")
+    assert (ran.code, (tree.top / "new1").exists()) == (0, False), ran.err
+    assert run_here("merge", "max").code == 0
+    assert (tree.top / "new1").read_text() == "hi\n"

@@ -41,6 +41,34 @@ def test_what_a_turn_made_of_its_own_file_is_taken_out(tree: WorkTree, made: str
     assert os.path.lexists(kept(ran))
 
 
+IGNORES_ITS_OWN = (
+    "echo 1 >> run.sh; mkdir z; echo z/ > .gitignore; echo precious > z/new; chmod 600 z/new; echo t > .env"
+)
+
+
+def test_each_undo_and_redo_takes_and_brings_what_a_turn_made_and_had_git_ignore(tree: WorkTree) -> None:
+    shell(max=IGNORES_ITS_OWN)
+    assert run_here("send", "Go").code == 0
+    made = {name: (tree.top / name).read_bytes() for name in ("run.sh", ".gitignore", "z/new", ".env")}
+    for _ in range(3):
+        ran = run_here("undo", "--yes")
+        assert ran.code == 0, ran.err
+        assert [(tree.top / name).exists() for name in made] == [True, True, False, False]
+        ran = run_here("redo", "--yes")
+        assert ran.code == 0, ran.err
+        assert {name: (tree.top / name).read_bytes() for name in made} == made
+
+
+def test_undo_in_two_steps_is_undo_in_one(tree: WorkTree) -> None:
+    shell(max=IGNORES_ITS_OWN, sarah="echo two >> app.py")
+    assert run_here("send", "--to", "max", "Go").code == 0
+    assert run_here("send", "--to", "sarah", "Go").code == 0
+    assert run_here("undo", "--yes").code == 0
+    assert (tree.top / "z/new").exists()
+    ran = run_here("undo", "--yes")
+    assert (ran.code, (tree.top / "z/new").exists(), (tree.top / ".env").exists()) == (0, False, False), ran.err
+
+
 @pytest.mark.parametrize("command", ["undo", "retry"])
 def test_force_keeps_a_large_file_of_the_user(tree: WorkTree, command: str) -> None:
     shell(max="test -e ../ran || rm app.py; touch ../ran")

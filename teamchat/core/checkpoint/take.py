@@ -88,18 +88,20 @@ def take(
     limits: CheckpointLimits | None = None,
     *,
     after: str | None = None,
+    also: Iterable[str] = (),
 ) -> Checkpoint:
     """Record the files of the work tree as they are, and have `ref` (`refs/teamchat/...`) keep them.
 
     What the index of a checkpoint once held stays in the next ones as long as it exists, even if it is ignored
     later: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
     `after` is the checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too,
-    although the turn took the rule away or moved the file.
+    although the turn took the rule away or moved the file. Of the paths `also` every file is recorded, ignored or not:
+    other checkpoints have them, and what puts them back has to know what is there.
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
-        return _taken(shadow, ref, limits, after=after)[0]
+        return _taken(shadow, ref, limits, after=after, also=also)[0]
 
 
 def begin_turn(
@@ -203,10 +205,12 @@ def _taken(
     begins: bool = False,
     since: _Since | None = None,
     after: str | None = None,
+    also: Iterable[str] = (),
 ) -> tuple[Checkpoint, _Look]:
+    also = frozenset(also)
     began, lost = time.monotonic(), not shadow.index.exists()
     recorded = _in_checkpoint(shadow, since.began) if since and lost else set[str]()
-    look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, recorded)
+    look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, recorded | also, also)
     try:
         tree = look.take()
         set_ref(shadow, ref, tree)
@@ -214,7 +218,7 @@ def _taken(
         extra = _in_index(shadow) | (_in_checkpoint(shadow, since.began) if since else set())
         for left in (shadow.index, shadow.index.with_name(f"{shadow.index.name}.lock")):
             left.unlink(missing_ok=True)
-        look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, extra)
+        look = _Look(shadow, limits or CheckpointLimits(), begins, since, after, extra | also, also)
         tree = look.take()
         set_ref(shadow, ref, tree)
     largest = nlargest(_MOST_NAMED, ((size, path) for path, size in look.read.items()))
@@ -247,6 +251,8 @@ class _Look(Struct):
     after: str | None = None
     extra: set[str] = field(default_factory=set)
     """The paths that the index is to have, although git may ignore them."""
+    also: frozenset[str] = frozenset()
+    """Those of them that other checkpoints have, so that they are no secrets."""
     earlier: set[str] = field(default_factory=set)
     memory: Memory = field(default_factory=Memory)
     """What the last look kept, and in the end what this one keeps."""
@@ -291,7 +297,7 @@ class _Look(Struct):
             self._leave_out(path.rstrip("/"), "repository")
         unheld = (path for path in self.submodules if not self.memory.submodules[path])
         wanted = chain(changed, new - nested, unheld, self.extra, self._left_before())
-        untracked = {*new, *changed, *self.extra}
+        untracked = {*new, *changed, *self.extra} - self.also
         add = [
             path
             for path in dict.fromkeys(wanted)

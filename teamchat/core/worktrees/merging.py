@@ -6,7 +6,7 @@ killed meanwhile finds both trees again, and does its work once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -101,7 +101,7 @@ def undo_merge(state: Path, there: Opened) -> Merge | None:
     if before is None or after is None or base is None:
         return None
     made = changes(home, before, after)
-    current = entries(home, take(home, state, tree.ref("seen")).tree)
+    current = _seen(state, there, made)
     plan = plan_restore([TurnChanges(made)], current)
     if plan.conflicts:
         clashes = (Clash(conflict.path, "changed since it was merged") for conflict in plan.conflicts)
@@ -114,6 +114,12 @@ def undo_merge(state: Path, there: Opened) -> Merge | None:
         return _changed_meanwhile(changed)
     set_refs(home, state, {tree.ref(f"merged/{name}"): None for name in trees})
     return Merge(changes(home, after, before), kept=out)
+
+
+def _seen(state: Path, there: Opened, made: Iterable[PathChange]) -> _Known:
+    """Record the user's files as they are now, also what a merge made that git ignores or only the user may read."""
+    also = {change.path for change in made}
+    return entries(there.home, take(there.home, state, there.tree.ref("seen"), also=also).tree)
 
 
 def _changed_meanwhile(changed: FilesChanged) -> Merge:
@@ -147,8 +153,9 @@ def _complete(state: Path, there: Opened) -> Merge | None:
     before, after, theirs = (tree_of(home, state, tree.ref(name)) for name in (_BEFORE, _AFTER, _THEIRS))
     if before is None or after is None or theirs is None:
         return None
-    current = entries(home, take(home, state, tree.ref("seen")).tree)
-    if plan_restore([TurnChanges(changes(home, after, before))], current).conflicts:
+    made = changes(home, after, before)
+    current = _seen(state, there, made)
+    if plan_restore([TurnChanges(made)], current).conflicts:
         set_refs(home, state, {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)})
         return None
     return _apply(state, there, before, after, theirs, current)

@@ -247,9 +247,12 @@ def _plan(
 
     A path that changed in no span is the same at every checkpoint, so it can be in nobody's way.
     """
-    now = take(repository, trees.folder, ref, after=spans[-1].new)
-    all_spans = (*spans, _Span(spans[-1].new, now.tree))
-    changed = [(span, changes(repository, span.old, span.new)) for span in all_spans if span.old != span.new]
+    changed = [(span, changes(repository, span.old, span.new)) for span in spans if span.old != span.new]
+    also = {change.path for _, made in changed for change in made}
+    now = take(repository, trees.folder, ref, after=spans[-1].new, also=also)
+    if spans[-1].new != now.tree:
+        since_then = _Span(spans[-1].new, now.tree)
+        changed.append((since_then, changes(repository, since_then.old, since_then.new)))
     current = {change.path: change.new for _, made in changed for change in made}
     first = {change.path: change.old for _, made in reversed(changed) for change in made}
     plan = plan_restore([TurnChanges(made) for span, made in changed if span.ours], current)
