@@ -255,6 +255,41 @@ def test_a_hook_does_not_run_what_a_member_appends_to_its_script() -> None:
     assert "the hook turn_started was not run: " in ran.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", '"$PWD"/hooks/log.sh'],
+        ["sh", "-c", "'my hooks/h 2.sh'"],
+        ["sh", "-c", 'sh "my hooks/h 2.sh"'],
+        ["sh", "-c", r"my\ hooks/h\ 2.sh"],
+        ["sh", "-c", "cd 'my hooks' && './h 2.sh'"],
+        ["sh", "-c", "sh -c \"sh 'my hooks/h 2.sh'\""],
+        ["sh", "-c", 'hooks/lo"g".sh; true'],
+        ["sh", "-c", "~/outside.sh"],
+        ["sh", "-c", '"$HOME"/outside.sh'],
+        ["OUTSIDE"],
+        ["sh", "OUTSIDE"],
+    ],
+    ids=lambda command: command[-1],
+)
+def test_a_hook_waits_for_its_script_however_its_words_name_it(command: list[str]) -> None:
+    outside = Path.home() / "outside.sh"
+    scripts = (Path("hooks/log.sh"), Path("my hooks/h 2.sh"), outside)
+    for script in scripts:
+        script.parent.mkdir(exist_ok=True)
+        script.write_text("#!/bin/sh\ntouch ../began; sleep 1\n")
+        script.chmod(0o755)
+    appends = "; ".join(f"echo 'touch ~/ran' >> '{script.absolute()}'" for script in scripts)
+    team(max=f"{appends}; sleep 0.5; echo Done")
+    words = json.dumps([word.replace("OUTSIDE", str(outside)) for word in command])
+    file = Path("teamchat.toml")
+    file.write_text(f"{file.read_text()}\n[hooks]\nturn_started = {words}\n")
+    trust_store().grant(load(file.absolute()))
+    ran = cli("send", "--to", "max", "Go")
+    assert (ran.code, (Path.home() / "ran").exists()) == (0, False)
+    assert "the hook turn_started was not run: " in ran.err
+
+
 def test_a_hook_whose_script_nobody_may_write_starts_at_once() -> None:
     team(max="while [ ! -e ../began ]; do sleep 0.05; done; echo Done")
     world = hooks(turn_started="touch ../began")

@@ -7,6 +7,7 @@ text or by a module's name; and programs in the folders of `env.PATH`. What such
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -36,11 +37,13 @@ ENDINGS = frozenset(
 HOOK = "hook"
 MOST_FOLDERS = 8  # folders, besides the member's own, that its words may name
 _HERE = regex(r"\$PWD\b|\$\{PWD\}|\$\( *pwd *\)|` *pwd *`")
+_HOME = regex(r"\$HOME(?:/|\b)|\$\{HOME\}/?|(?<![^\s'\"=:;|&(])~/")
 _SHELL_TEXT = regex(r"-[A-Za-z]*c")  # the option before a shell's text
 _WRITES = regex(
     r"""('[^']*'|"(?:\\.|[^"\\])*"|\\.)"""  # text in quotes may be run by another shell
     r"""|(?<![<=-])>>?\|?[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+,:~-]+)(?=[\s;&|()<>]|$)"""
 )
+_QUOTES = regex(r"['\"\\]")
 _BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's text
 
 
@@ -55,9 +58,12 @@ def file_states(team: Team) -> dict[Path, str]:
 
 
 def files_of_hook(team: Team, command: tuple[str, ...]) -> set[Path]:
-    """List the files named by the words of a hook."""
+    """List the files named by the words of a hook, its program too, unless it is one of those on the PATH."""
     member = Member(HOOK, "ai", team.root, agent=HOOK)
-    return _files_of(replace(team, agents={HOOK: AgentSpec(HOOK, command)}), member)
+    program = team.root / command[0]
+    on_path = str(program.parent) in os.environ.get("PATH", os.defpath).split(os.pathsep)
+    own = {program} if "/" in command[0] and not on_path and os.path.isfile(program) else set[Path]()  # noqa: PTH113
+    return own | _files_of(replace(team, agents={HOOK: AgentSpec(HOOK, command)}), member)
 
 
 def untrusted_copies(team: Team, member: Member, placed: Member) -> list[Path]:
@@ -102,12 +108,14 @@ def _files_of(team: Team, member: Member) -> set[Path]:
 
 
 def _without_here(word: str) -> str:
-    return _HERE.sub("./", word) if "$" in word or "`" in word else word
+    if "$" in word or "`" in word:
+        word = _HERE.sub("./", word)
+    return _HOME.sub(lambda _: f"{Path.home()}/", word) if "~/" in word or "HOME" in word else word
 
 
 def _folders(team: Team, cwd: Path, words: Iterable[str]) -> list[Path]:
     """List `cwd` and up to `MOST_FOLDERS` workspace folders that words name relative to it (`cd tools`, `-C sub`)."""
-    parts = dict.fromkeys(part for word in words for part in (word, *_parts(word)))
+    parts = dict.fromkeys(part for word in words for part in (word, *_parts(word), *_unquoted(word)))
     named = [part.removeprefix("-C") for part in parts]
     by_real_path = {os.path.realpath(cwd): cwd}
     for folder in (waiting := [cwd]):
@@ -134,8 +142,9 @@ def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Ite
     for word in (*words, *_modules(words)):
         for part in {word, word.partition("=")[2]}:
             yield from _named(part, folders[0])
-    texts = (_without_written(word) if shell else word for word, shell in _marked(program, words))
-    for parts in ((program, *words), *(("", *_parts(text)) for text in texts)):
+    texts = [_without_written(word) if shell else word for word, shell in _marked(program, words)]
+    read = (("", *parts) for text in texts for parts in (_parts(text), _unquoted(text)))
+    for parts in ((program, *words), *read):
         for folder in folders:
             yield from _run(parts, folder)
 
@@ -155,6 +164,19 @@ def _without_written(text: str) -> str:
 
 def _parts(text: str) -> list[str]:
     return [part for part in _BETWEEN.split(text) if part]
+
+
+def _unquoted(text: str) -> list[str]:
+    """Read the words of a shell's text that has quotes, and of the texts in them; none where quotes do not match."""
+    if not _QUOTES.search(text):
+        return []
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)
+    except ValueError:
+        return []
+    return [*words, *(inner for word in words if word != text for inner in _unquoted(word))]
 
 
 def _run(parts: Sequence[str], folder: Path) -> Iterator[Path]:
