@@ -91,7 +91,8 @@ real: $(VENV)/ready
 	{ $(BIN)/python -m pytest tests/real -m 'real or proof' -n 4 --maxschedchunk 1 || \
 	$(BIN)/python -m pytest tests/real -m 'real or proof' $(AGAIN); }
 
-# Runs workers over a PostgreSQL of its own, at most 4 minutes.
+# Runs workers over a PostgreSQL of its own, at most 4 minutes. It needs PostgreSQL, which .ci/postgres installs on Debian,
+# openssl and ssh-keygen.
 workers: $(VENV)/ready
 	$(BIN)/python -m pytest tests/workers -m workers -n 4 --dist worksteal || \
 	$(BIN)/python -m pytest tests/workers -m workers $(AGAIN)

@@ -95,6 +95,7 @@ def test_what_an_interpreter_reads_when_it_starts_is_no_fork() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_runs_in_an_interpreter_of_its_own(command: str) -> None:
+    """The server has imported every module, so only this finds a missing import."""
     ran = cli_exec(command, *ARGUMENTS.get(command, ()))
     assert "Traceback" not in ran.err
     assert ran.code in range(14)

@@ -1,4 +1,7 @@
-"""Random keys and resizes in chat: no traceback, and the terminal is left as it was. `KEYS=10000` presses so many."""
+"""Random keys and resizes in chat: no traceback, and the terminal is left as it was.
+
+`KEYS=10000` presses so many, `SEED=2` others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The real program, killed at the writes of undo and redo: the same command again completes what it began."""
+"""The real program, killed at the writes of undo and redo: the same command again completes what it began.
+
+`DEATHS=1` kills it at each write.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The real program, killed at the writes that make, merge and remove a worktree: the command again completes it."""
+"""The real program, killed at the writes that make, merge and remove a worktree: the command again completes it.
+
+`DEATHS=1` kills it at each write.
+"""
 
 from __future__ import annotations
 

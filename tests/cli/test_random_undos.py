@@ -1,4 +1,7 @@
-"""Random turns, edits of the user, undos and redos: every file is what a simple model says, and git sees nothing."""
+"""Random turns, edits of the user, undos and redos: every file is what a simple model says, and git sees nothing.
+
+`SEQUENCES=100` tries more.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Members of a group that may write: at the same time, each in its worktree, and what they changed side by side."""
+"""Members of a group that may write: at the same time, each in its worktree, and what they changed side by side.
+
+`WRITERS=20` has two members change the same file 20 times.
+"""
 
 from __future__ import annotations
 

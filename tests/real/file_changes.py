@@ -1,8 +1,9 @@
 """A scripted model that changes files of a work tree at random, by the shell and the edit tools of a CLI.
 
 What a turn is to do is planned from what stands on disk before it, so that turns of several CLIs may follow each other
-in one tree. An `edit` member with `ALLOW` may do all of it, and a denial is a fault of the plan. No name has a sign of
-a pattern (`*`, `?`, `[`): Claude refuses them in a command that writes, in quotes, too.
+in one tree. They take nine, and 200 with `CHANGES=200 make real`. An `edit` member with `ALLOW` may do all of it, and a
+denial is a fault of the plan. No name has a sign of a pattern (`*`, `?`, `[`): Claude refuses them in a command that
+writes, in quotes, too.
 """
 
 from __future__ import annotations

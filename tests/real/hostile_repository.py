@@ -1,7 +1,8 @@
 """A repository that tries everything it can on whoever lets an agent work in it.
 
 Each planted item has a name: of the file that runs something, or of the file whose text a model could be told. What
-runs makes a canary of that name, and each text has the name in it.
+runs makes a canary of that name, and each text has the name in it. There are more than 300 items. `make real` runs a
+sample of cases, `HOSTILE=all make real` each CLI at each access in every command that starts one.
 """
 
 from __future__ import annotations

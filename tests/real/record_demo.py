@@ -1,4 +1,7 @@
-"""Records the session of `teamchat demo`: real CLIs, scripted model. Run by `make record-demo`."""
+"""Records the session of `teamchat demo`: real CLIs, scripted model. Run by `make record-demo`.
+
+It needs a quiet machine, because the demo plays at the recorded pace.
+"""
 
 from __future__ import annotations
 

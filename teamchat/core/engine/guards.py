@@ -1,4 +1,11 @@
-"""The limits of a conversation: turns, time, tokens and money, each of which pauses it."""
+"""The limits of a conversation: turns, time, tokens and money, each of which pauses it.
+
+A new guard has `guard`, `granted` and `LIMIT_NAMES` here, a `PauseKind` in `events.py`, its code in `CODES` of
+`core/errors.py`, a key in `team/schema.py`, `Limits` of `team/team.py` and `rules_of` of `turn/run.py`. Its counter in
+`state.py` is counted by `decide.py`, from what `conversation/posting.py` reads in a reply or `turn/execution.py` in the
+events of a turn. `RESET_BY_SPEAKING` of `conversation/typed_ahead.py` resets it. It has a column in `store/schema.py`,
+which `store/routes.py` and, for undo, `Before` of `store/turns.py` store. `cli/running/dry_run.py` shows it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The shapes of the keys of well-known services, as their vendors describe them: a prefix, and the text after it."""
+"""The shapes of the keys of well-known services, as their vendors describe them: a prefix, and the text after it.
+
+`INSIDE` has those without a fixed beginning.
+"""
 
 from __future__ import annotations
 

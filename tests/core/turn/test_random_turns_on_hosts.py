@@ -1,6 +1,6 @@
 """Random turns of two members on two hosts, and random edits at home: what is merged is what a model of it says.
 
-HEAD, index, stash and the branches of people stay as they are, on both sides.
+HEAD, index, stash and the branches of people stay as they are, on both sides. `TURNS_ON_HOSTS=200` takes more turns.
 """
 
 from __future__ import annotations
