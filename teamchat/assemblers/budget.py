@@ -1,11 +1,11 @@
-"""Fits a prompt into its byte budget, in the same way for all formats.
+"""Fits a prompt into its byte budget, by one rule for all formats.
 
 Every UTF-8 byte that is sent counts: headings, fences, separators and the system text outside the prompt. System text,
 task and turn note are never cut. The room that they leave goes first to the current message, then to the request, then
 to the newest history. So the oldest history is lost first, and the message to be answered last. Layers give way before
 any history does: knowledge first, then experience, then the todo list. The summary replaces older history, so it is
-kept longer than the history, and what a process shows (results and differences) longest of all. No text is measured
-more than a few times: the cost is linear.
+kept longer than the history, and a process's own layers (results and differences) longest of all. Each text is measured
+only a few times: the cost is linear.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from teamchat.assemblers.truncation import byte_length, least_bytes, truncate_mi
 
 
 def fit(parts: Parts, max_bytes: int, target_bytes: int | None = None) -> tuple[Parts, Trimmed]:
-    """`parts` brought within `max_bytes`, and what that took out of them; history keeps within `target_bytes`, too.
+    """Bring `parts` within `max_bytes`, and say what they lost; history keeps within `target_bytes`, too.
 
-    Raises `BudgetExceeded` when there is no room for what is never cut and a trace of the message and the request: a
-    prompt without its message would be no prompt.
+    Raises `BudgetExceeded` when there is no room for the parts that are never cut and a trace of the message and the
+    request: a prompt without its message would be no prompt.
     """
     spare = _spare(parts, max_bytes)
     message, message_cut, spare = _cut(parts.message, spare)
@@ -53,7 +53,7 @@ def _trimmed(
     request_cut: int,
     limit: str,
 ) -> Trimmed:
-    """What `parts` lost to become this `history`, the newest of theirs, and these `layers`."""
+    """Describe what `parts` lost to become this `history`, the newest of theirs, and these `layers`."""
     gone = len(parts.history) - len(history)
     dropped = tuple(name for name in parts.layers if name not in layers)
     left_out = [*parts.history[:gone], *(parts.layers[name].body for name in dropped)]
@@ -70,7 +70,7 @@ def _trimmed(
 
 
 def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], int]:
-    """The first of these layers that the room holds, whole, up to one that it does not; and what is then left of it."""
+    """Take the first layers that the room holds, whole, up to one that does not fit; return them and the room left."""
     fitting: set[str] = set()
     for name in names:
         if section := parts.layers.get(name):
@@ -83,7 +83,10 @@ def _fitting(names: Iterable[str], parts: Parts, room: int) -> tuple[set[str], i
 
 
 def _spare(parts: Parts, max_bytes: int) -> int:
-    """The bytes left after the parts that must stay. Each section is counted with a separator; the last needs none."""
+    """Count the bytes left after the parts that must stay. Raises `BudgetExceeded`.
+
+    Each section is counted with a separator; the last needs none.
+    """
     whole = sum(_around(s) + byte_length(s.body) for s in (*parts.opening, parts.turn) if s.body)
     traces = sum(_around(s) + least_bytes(s.body) for s in (parts.request, parts.message) if s.body)
     beside = byte_length(parts.system_flag or "")
@@ -95,13 +98,13 @@ def _spare(parts: Parts, max_bytes: int) -> int:
 
 
 def _around(section: Section) -> int:
-    """The bytes of a section and its separator without its body."""
+    """Count the bytes of a section and its separator without its body."""
     heading = byte_length(section.heading) + len("\n") if section.heading else 0
     return len(BLANK_LINE) + heading + byte_length(section.ending)
 
 
 def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
-    """The section in its trace's room and `spare`, the bytes cut out of it, and what is then left to spare."""
+    """Cut the section to its trace's room and `spare`; return it, the bytes cut out, and the room left."""
     allowed = least_bytes(section.body) + spare
     cut = truncate_middle(section.body, allowed)
     left = 0 if cut.removed_bytes else allowed - byte_length(section.body)
@@ -109,7 +112,7 @@ def _cut(section: Section, spare: int) -> tuple[Section, int, int]:
 
 
 def _newest(lines: tuple[str, ...], room: int) -> tuple[tuple[str, ...], int]:
-    """The newest lines that fit into the room, and the room that is left."""
+    """Take the newest lines that fit into the room; return them and the room left."""
     room += len("\n")  # none after the last line
     for number, line in enumerate(reversed(lines)):
         left = room - byte_length(line) - len("\n")

@@ -1,4 +1,4 @@
-"""What an assembler is given and what it gives back.
+"""The input and the output of an assembler.
 
 An assembler turns the parts of a member's context into that CLI's prompt format. It is a pure function of its input:
 it reads no state, keeps none, and knows no other assembler.
@@ -39,18 +39,7 @@ LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, TODO, SUMMARY, DIFFERENCES, RESULTS)
 
 
 class AssemblerInput(Struct, frozen=True):
-    """The parts of a prompt.
-
-    Above `max_bytes` texts are cut. Above `target_bytes`, what a prompt may cost, only old history is left out.
-    `per_message` cuts the middle out of a longer message of the history.
-
-    `contexts` are the layers, by names of `LAYERS`. `framework__context` goes with the system text and is the same
-    from turn to turn. `turn_note` says which message the member answers. `request` is the human message
-    being served, given only when it has left the history.
-
-    `fence` is a code that no text contains. With it, everything that somebody said and what files hold is put
-    between `<said-CODE>` and `</said-CODE>`, so that no text passes for another speaker's or for a part of the prompt.
-    """
+    """The parts of a prompt."""
 
     context_messages: tuple[PromptContextMessage, ...] = ()
     current_message: str = ""
@@ -58,12 +47,26 @@ class AssemblerInput(Struct, frozen=True):
     system_instruction: str | None = None
     instruction_file_text: str | None = None
     max_bytes: int = MAX_BYTES
+    """The size above which texts are cut, in bytes."""
     target_bytes: int | None = None
+    """The size that a prompt may cost, in bytes. Above it only old history is left out."""
     per_message: TruncationPolicy | None = None
+    """Cuts the middle out of a longer message of the history."""
     contexts: Mapping[str, str] = field(default_factory=dict)
+    """The layers, by names of `LAYERS`.
+
+    `framework__context` goes with the system text and does not change from turn to turn.
+    """
     turn_note: str | None = None
+    """Says which message the member answers."""
     request: str | None = None
+    """The human message being served, given only when it has left the history."""
     fence: str | None = None
+    """A code that no text contains.
+
+    With it, messages and contents of files are put between `<said-CODE>` and `</said-CODE>`, so that no text passes for
+    another speaker's or for a part of the prompt.
+    """
 
 
 class Trimmed(Struct, frozen=True):
@@ -101,7 +104,7 @@ class AssemblerOutput(Struct, frozen=True):
     """The finished prompt, and apart from it the system text where the CLI takes it so (Claude, opencode).
 
     `message_at` is the index in `prompt` where the current message's own text begins (None when there is no message):
-    what stands before it was written by others or by teamchat. `blocks` are all parts in order, system text included.
+    the text before it was written by others or by teamchat. `blocks` are all parts in order, system text included.
     """
 
     prompt: str

@@ -1,8 +1,8 @@
-"""A prompt as sections: what all formats share. They differ in headings, history lines and the system text's place.
+"""A prompt as sections, in all formats. They differ in headings, history lines and the system text's place.
 
 `lay_out` makes the parts, `budget.fit` brings them into the budget, `render` joins them. A section is its heading, a
-newline and its body. One without a body is left out, and one blank line separates two. With a fence, what somebody said
-or a file holds is between two lines of its own, which are never cut.
+newline and its body. One without a body is left out, and one blank line separates two. With a fence, messages and
+contents of files are between two lines of its own, which are never cut.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PLAIN = {
 class PromptFormat(Struct, frozen=True):
     """The format of one CLI's prompt. A section without a heading is bare text. `layers` has the layers' headings.
 
-    `speaker` writes from whom and to whom a message of the history is, in front of its content.
+    `speaker` writes the sender and the addressee of a history message, in front of its content.
     """
 
     speaker: Callable[[str, str | None], str]
@@ -82,18 +82,18 @@ class Section(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True):
-    """A prompt in its order before it is joined. `system_flag` is not part of it. `opening` is system text and task.
-
-    `layers` are those that are not blank, by their names, in order. `shortened` has, for each line of the history,
-    how many bytes of its message's middle are gone.
-    """
+    """The parts of a prompt in order, before they are joined."""
 
     system_flag: str | None
+    """The system text that is no part of the prompt."""
     opening: tuple[Section, ...]
+    """System text and task."""
     layers: Mapping[str, Section]
+    """The layers that are not blank, by their names, in order."""
     history_heading: str
     history: tuple[str, ...]
     shortened: tuple[int, ...]
+    """For each line of the history, the bytes that its message's middle has lost."""
     request: Section
     turn: Section
     message: Section
@@ -118,7 +118,7 @@ def lay_out(given: AssemblerInput, form: PromptFormat) -> Parts:
 
 
 def _history(given: AssemblerInput, form: PromptFormat) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """A line for each message, and how many bytes of each message's middle are gone."""
+    """Write a line for each message, and count the bytes that each message's middle has lost."""
 
     @cache  # most of a long history has few speakers
     def speaker(name: str, to: str | None) -> str:
@@ -134,7 +134,7 @@ def _history(given: AssemblerInput, form: PromptFormat) -> tuple[tuple[str, ...]
 
 
 def _short(message: PromptContextMessage, policy: TruncationPolicy | None) -> Cut:
-    """The content of the message as its policy lets it be."""
+    """Cut the content of the message as its policy says."""
     return Cut(message.content) if policy is None or message.whole else policy(message.content)
 
 
@@ -182,7 +182,7 @@ def render(parts: Parts, trimmed: Trimmed) -> AssemblerOutput:
 
 
 def _named(parts: Parts) -> dict[str, Section]:
-    """The sections of the prompt in order."""
+    """Return the sections of the prompt in order, by name."""
     opening = zip(("task", "system"), reversed(parts.opening), strict=False)  # some have the system text apart
     return {
         **dict(reversed(list(opening))),
@@ -195,7 +195,7 @@ def _named(parts: Parts) -> dict[str, Section]:
 
 
 def system_body(*texts: str | None) -> str:
-    """The texts without the space around them, one blank line between two; blank ones are skipped."""
+    """Join the texts without the space around them, one blank line between two; blank ones are skipped."""
     return BLANK_LINE.join(filter(None, map(_stripped, texts)))
 
 
@@ -204,5 +204,5 @@ def _stripped(text: str | None) -> str:
 
 
 def addressed(name: str, to: str | None) -> str:
-    """`- from -> to: `; a message to nobody in particular went to `all`."""
+    """Write `- from -> to: `; a message to nobody in particular went to `all`."""
     return f"- {name} -> {to or 'all'}: "

@@ -1,4 +1,4 @@
-"""Cuts the middle out of a text: its beginning and its end say most."""
+"""Cuts the middle out of a text, as its beginning and its end say most."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BYTES_PER_TOKEN = 4  # an estimate: each vendor counts with a tokenizer of its o
 
 
 def approx_tokens(size: int) -> int:
-    """About how many tokens `size` bytes are."""
+    """Estimate the number of tokens in `size` bytes."""
     return size // BYTES_PER_TOKEN
 
 
@@ -26,12 +26,12 @@ class TruncationPolicy(Struct, frozen=True):
         return self.amount if self.unit == "bytes" else self.amount * BYTES_PER_TOKEN
 
     def __call__(self, text: str) -> Cut:
-        """The text with its head and tail kept, the middle replaced where it is too long."""
+        """Keep the head and tail of the text, and replace the middle where it is too long."""
         return truncate_middle(text, self.byte_budget)
 
 
 class Cut(Struct, frozen=True, gc=False):
-    """A text after the cut, and how many of its own UTF-8 bytes were removed."""
+    """A text after the cut, and the number of its own UTF-8 bytes that were removed."""
 
     text: str
     removed_bytes: int = 0
@@ -42,16 +42,16 @@ def byte_length(text: str) -> int:
 
 
 def least_bytes(text: str) -> int:
-    """The smallest limit under which `truncate_middle` leaves a trace of `text`: its marker, or itself if shorter."""
+    """Find the smallest limit under which `truncate_middle` leaves a trace of `text`: its marker, or all if shorter."""
     size = byte_length(text)
     return min(size, byte_length(_marker(size)))
 
 
 def truncate_middle(text: str, max_bytes: int) -> Cut:
-    """`text` in at most `max_bytes` UTF-8 bytes; a marker in its middle, which counts too, says how much is gone.
+    """Cut `text` to at most `max_bytes` UTF-8 bytes.
 
-    Head and tail get half of the room each, and the tail the odd byte. Characters stay whole. If not even the marker
-    fits, only the beginning is kept.
+    A marker in its middle, which counts too, says how much is gone. Head and tail get half of the room each, and the
+    tail the odd byte. Characters stay whole. If not even the marker fits, only the beginning is kept.
     """
     if len(text) * MOST_BYTES <= max_bytes:
         return Cut(text)
@@ -72,7 +72,7 @@ def truncate_middle(text: str, max_bytes: int) -> Cut:
 
 
 def truncate_end(text: str, max_bytes: int) -> str:
-    """As much of the beginning of `text` as `max_bytes` UTF-8 bytes hold, characters whole."""
+    """Keep the longest beginning of `text` in `max_bytes` UTF-8 bytes, with whole characters."""
     return _whole(text.encode()[: max(max_bytes, 0)])
 
 
@@ -81,5 +81,5 @@ def _marker(removed_bytes: int) -> str:
 
 
 def _whole(data: bytes) -> str:
-    """A slice of valid UTF-8 without the parts of characters at its edges."""
+    """Decode a slice of valid UTF-8 without the parts of characters at its edges."""
     return data.decode(errors="ignore")

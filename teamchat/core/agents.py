@@ -57,29 +57,38 @@ def _terminal() -> Runner:
 
 
 class AgentType(Struct, frozen=True):
-    """How a kind of agent is called, spoken to and run. The runner knows its input limit and how it is stopped.
-
-    A team file writes `name` or `full_name`. For the CLI of a vendor `name` is also its program, its `Runner.vendor`
-    and its folder in `runners`.
-
-    `load` imports the runner lazily. `row` has what is known of its program as of one that needs no code: its npm
-    package, the version whose behaviour the runner knows, the files of a project that make it run something (`*` for
-    any name). `keys` are the variables with the vendor's keys, `homes` those that name where the CLI keeps the user's
-    files. `help` are the arguments that print the options of its turns. `reports_cost`: its turns say what they cost,
-    `reports_tools`: which tools they used. `allow` says what it makes of the commands that a member may run: it bounds
-    them, it needs none named, or it cannot bound them, so that a team file may name none.
-    """
+    """How a kind of agent is called, addressed and run. The runner knows its input limit and how it is stopped."""
 
     name: str
+    """The short name. A team file writes `name` or `full_name`.
+
+    For the CLI of a vendor it is also its program, its `Runner.vendor` and its folder in `runners`.
+    """
     assembler: Assembler
     load: Callable[[], Runner]
+    """Imports the runner lazily."""
     row: AgentRow = ANY
+    """The facts about its program that a program without code of its own has.
+
+    They are its npm package, the version whose behaviour the runner knows, and the files of a project that make it run
+    something (`*` for any name).
+    """
     keys: frozenset[str] = frozenset()
+    """The variables with the vendor's keys."""
     homes: frozenset[str] = frozenset()
+    """The variables that name where the CLI keeps the user's files."""
     help: tuple[str, ...] = ("--help",)
+    """The arguments that print the options of its turns."""
     reports_cost: bool = False
+    """Whether its turns report their cost."""
     reports_tools: bool = True
+    """Whether its turns report the tools they used."""
     allow: Literal["bounded", "needless", "refused"] = "bounded"
+    """How it treats the commands that a member may run.
+
+    "bounded": it bounds them. "needless": it needs none named. "refused": it cannot bound them, so a team file may name
+    none.
+    """
 
     @property
     def full_name(self) -> str:
@@ -192,7 +201,7 @@ else:
 
 
 def agent_type(protocol: ProtocolName, row: AgentRow | None = None) -> AgentType:
-    """The agent type of a protocol; with a `row` that of a plain program which the row describes."""
+    """Find the agent type of a protocol; with a `row` build that of the plain program which the row describes."""
     if row is None:
         return AGENT_TYPES[protocol]
 
@@ -212,12 +221,12 @@ def agent_type(protocol: ProtocolName, row: AgentRow | None = None) -> AgentType
 
 
 def normalize_agent_type(name: str) -> str:
-    """The full name of a known agent type, whatever its case; any other name as it was written."""
+    """Return the full name of a known agent type, in any case of letters; any other name unchanged."""
     return _FULL_NAMES.get(name.lower(), name)
 
 
 def foreign_keys(vendor: Vendor | None) -> frozenset[str]:
-    """The keys of the other vendors, which an agent of this one is not given; None is a pipe agent: it loses none."""
+    """List the keys of the other vendors, which are kept from an agent of this one; none for a pipe agent (None)."""
     if vendor is None:
         return frozenset()
     return frozenset().union(*(row.keys for row in CLIS)) - AGENT_TYPES[vendor].keys

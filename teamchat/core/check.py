@@ -54,7 +54,7 @@ class Check(Struct, frozen=True):
 
 
 def without_place(check: Check, root: Path) -> Check:
-    """The check as it is stored and shown: what members read of it, and a recording, is the same on every machine.
+    """Return the check as it is stored and shown: members and recordings read one text on every machine.
 
     A program below the team's folder `root` has its path from there, one elsewhere only its name.
     """
@@ -74,24 +74,27 @@ class Touched(Struct, frozen=True):
 
 
 class CheckResult(Struct, frozen=True):
-    """How the run of a check ended.
-
-    `reason` says why it is red or was not run, such as "exit code 1", and which try it was, such as "at the 2nd try";
-    it is empty for one that is green at once. `exit_code` is None
-    if a signal ended the command, if it took too long, and if it did not start. `output_bytes` is how much it wrote,
-    of which at most `LARGEST_OUTPUT` are stored. `left` are the processes that it left running and that were ended.
-    `touched` are the first of the protected paths that make it red. `count` is the number that `expect` finds in the
-    output; `attempt` is 2 for the second try on the same work. `fresh`: it ran in a new folder.
-    """
+    """The end of a check's run."""
 
     status: CheckStatus
     reason: str = ""
+    """Why it is red or was not run, such as "exit code 1", and which try it was, such as "at the 2nd try".
+
+    It is empty for a check that is green at once.
+    """
     exit_code: int | None = None
+    """None if a signal ended the command, if it took too long, and if it did not start."""
     seconds: float = 0.0
     not_run: NotRun | None = None
     output_bytes: int = 0
+    """The size of its output, of which at most `LARGEST_OUTPUT` bytes are stored."""
     left: tuple[str, ...] = ()
+    """The processes that it left running and that were ended."""
     touched: tuple[Touched, ...] = ()
+    """The first of the protected paths that make it red."""
     count: int | None = None
+    """The number that `expect` finds in the output."""
     attempt: int = 1
+    """2 for the second try on unchanged work."""
     fresh: bool = False
+    """Whether it ran in a new folder."""

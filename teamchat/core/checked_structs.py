@@ -35,7 +35,7 @@ class CheckedStruct:
 
 
 def _checked(hint: Any) -> Any:
-    """The type with all Structs in it checked."""
+    """Return the type with all Structs in it checked."""
     if isinstance(hint, type) and issubclass(hint, Struct):
         return Annotated[hint, CheckedStruct()]
     args = tuple(map(_checked, get_args(hint)))

@@ -105,7 +105,7 @@ CODES: Mapping[str, ExitCode] = MappingProxyType(
 
 
 class TeamchatError(Exception):
-    """What went wrong, in a sentence that also says what to do where no command does it.
+    """An error, in a sentence that also says what to do where no command does it.
 
     `hint` has the commands that mend it, one a line: each pastes into bash, zsh and fish as it stands.
     """
@@ -242,7 +242,7 @@ _BY_CODE: Mapping[ExitCode, type[TeamchatError]] = MappingProxyType(
 
 
 def ended_with(code: ExitCode, reason: str, hint: str | None) -> TeamchatError:
-    """The error of a run that has ended with that code. A traceback shows the commands of its hint, too."""
+    """Build the error of a run that has ended with that code. A traceback shows the commands of its hint, too."""
     error = _BY_CODE.get(code, MemberFailed)(reason, hint)
     error.code = code
     for line in (hint or "").splitlines():

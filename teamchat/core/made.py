@@ -1,4 +1,4 @@
-"""Makes a value of another one that has some of the same fields."""
+"""Makes a value from another one that shares some of its fields."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ S = TypeVar("S", bound=Struct)
 
 
 def made_of(kind: type[S], value: Any, **others: Any) -> S:
-    """A `kind` with the fields that `value` has, too, except those in `others`.
+    """Build a `kind` with the fields that `value` also has, except those in `others`.
 
-    `value` is a Struct, or a table or a line that was read, whose lists and dicts become what nobody can change.
+    `value` is a Struct, or a table or a line that was read; its lists and dicts become immutable.
     """
     if isinstance(value, Struct):
         same = {name: getattr(value, name) for name in _shared(kind, type(value), frozenset(others))}
@@ -27,7 +27,7 @@ def made_of(kind: type[S], value: Any, **others: Any) -> S:
 
 @cache
 def _shared(kind: type[Struct], of: type[Struct], without: frozenset[str]) -> tuple[str, ...]:
-    """The fields that both have."""
+    """List the fields that both have."""
     return tuple(name for name in kind.__struct_fields__ if name in of.__struct_fields__ and name not in without)
 
 

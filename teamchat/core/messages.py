@@ -1,4 +1,4 @@
-"""Messages, with speakers and addressees. Messages are values: a log stores them as they were said, unedited."""
+"""Messages, with speakers and addressees. Messages are values: a log stores them unedited."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Span = tuple[int, int]
 
 
 def now_ms() -> int:
-    """The time in milliseconds since 1970 (UTC), the unit of every timestamp in messages and snapshots."""
+    """Return the time in milliseconds since 1970 (UTC), the unit of every timestamp in messages and snapshots."""
     return time.time_ns() // 1_000_000
 
 
 # Prompts are made of thousands of these values. They hold texts and no cycle, so the collector need not look at them.
 class Speaker(Struct, frozen=True, gc=False):
-    """Who said it: `role_id` is the member's, `role_name` is what prompts show."""
+    """The speaker of a message: `role_id` is the member's, `role_name` is shown in prompts."""
 
     role_id: str
     role_name: str
@@ -39,22 +39,25 @@ class Routing(Struct, frozen=True, gc=False):
 
 
 class NewMessage(Struct, frozen=True, gc=False):
-    """A message that no log has given an id yet; `turn_id` is the turn that it came from, if any, of that `agent`.
-
-    `stands_for` is the member in whose place the speaker answered. The first `typed` characters of a person's message
-    were typed by that person; what follows was piped in, or is a file. Of these the parts `pasted` came in several
-    lines at once, and hold no markers.
-    """
+    """A message without an id of a log yet."""
 
     content: str
     speaker: Speaker
     routing: Routing = Routing()
     timestamp: int = field(default_factory=now_ms)
     turn_id: int | None = None
+    """The turn that it came from, if any."""
     stands_for: str | None = None
+    """The member in whose place the speaker answered."""
     agent: str | None = None
+    """The agent of the turn."""
     typed: int = 0
+    """The number of characters at the beginning of a person's message that the person typed.
+
+    The rest was piped in, or is a file.
+    """
     pasted: tuple[Span, ...] = ()
+    """The parts of those that came in several lines at once, and hold no markers."""
 
     def stored_as(self, message_id: str) -> ConversationMessage:
         return ConversationMessage(**{**asdict(self), "id": message_id})
@@ -77,7 +80,7 @@ _SURROGATE = regex("[\ud800-\udfff]")  # to encode a large text only to see woul
 
 
 def well_formed(text: str) -> str:
-    """`text` as UTF-8 can hold it: surrogate pairs become their character, lone surrogates become U+FFFD."""
+    """Make `text` fit for UTF-8: surrogate pairs become their character, lone surrogates become U+FFFD."""
     if text.isascii():
         return text
     if _SURROGATE.search(text):
@@ -86,6 +89,6 @@ def well_formed(text: str) -> str:
 
 
 def name_of(message: ConversationMessage) -> str:
-    """Who said it, and in whose place."""
+    """Name the speaker, and the member in whose place it answered."""
     name = message.speaker.role_name
     return f"{name} (for {message.stands_for})" if message.stands_for else name

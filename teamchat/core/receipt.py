@@ -1,7 +1,7 @@
-"""The receipt of a turn: what went in, under which permissions, and what came of it.
+"""The receipt of a turn: its input, its permissions, and its outcome.
 
-`Setup` is stored before the process starts and `Outcome` when it has ended, so that a crash in between leaves a
-receipt that says what was running.
+`Setup` is stored before the process starts and `Outcome` when it has ended, so that a crash in between leaves a receipt
+of the running turn.
 """
 
 from __future__ import annotations
@@ -34,63 +34,71 @@ NOT_ALL = "there are too many to compare them all"
 
 
 class Setup(Struct, frozen=True):
-    """What a turn was given.
-
-    `answers` is the message that it answers, `request` the person's behind it. `asked_in` is the later request that the
-    message was written for, if it is another one.
-    `env` has the changed variables: the new value (secrets hidden, of the team file's `env` a digest), or None for a
-    removed one. `redacted` counts the
-    secrets that were taken out of other vendors' texts.
-
-    `resumes` is the vendor session that the turn continues, or `adopted` one of a person's, whose copy it continues;
-    else `fresh_because` says why it begins one; `opened`: a person continued it by hand since; `lost` are the numbers
-    of turns that it has lost, because somebody continued it beside them, and whose messages the turn is shown again;
-    `same_process`: in the process of an earlier turn. `fresh_bytes` is what a fresh turn would have been sent in all.
-    `shown_from`, `beside`, `thread_key` and `edits` are what the next turn's memory is judged by. `sources` names what
-    layers are made of (files, lessons), by the layer's name. `images` names those it was shown. `slash` says what
-    became of a custom command that its person typed. `without` names, in a member's first turn, what the plain CLI
-    would also have. `host` is the host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has
-    those of the host. `row` is that of its program. `place` is the member's place in a process that has it do several
-    parts at the same time: `sarah#3`.
-    """
+    """A turn's input and conditions."""
 
     argv: tuple[str, ...]
     env: dict[str, str | None]
+    """The changed variables: the new value, or None for a removed one.
+
+    Secrets are hidden, and of the team file's `env` only a digest is kept.
+    """
     cwd: str
     access: Access
     access_note: str
     why: str
     answers: str
+    """The message that it answers."""
     request: str
+    """The person's message behind that."""
     attempt: int = 1
     model: str | None = None
     stdin_bytes: int = 0
     system_bytes: int = 0
     inert_mentions: int = 0
     redacted: int = 0
+    """The number of secrets that were taken out of other vendors' texts."""
     trimmed: Trimmed = field(default_factory=Trimmed)
     blocks: tuple[Block, ...] = ()
     memory: Memory = "fresh"
     resumes: str | None = None
+    """The vendor session that the turn continues."""
     fresh_because: str | None = None
+    """Why the turn begins a session."""
     opened: bool = False
+    """Whether a person continued the session by hand since."""
     same_process: bool = False
+    """Whether the turn runs in the process of an earlier turn."""
     fresh_bytes: int = 0
+    """The size of the whole input of a fresh turn, in bytes."""
     shown_from: str | None = None
+    """The next turn's memory is judged by this, `beside`, `thread_key` and `edits`."""
     beside: tuple[str, ...] = ()
     thread_key: str = ""
     edits: int = 0
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The sources of the layers (files, lessons), by the layer's name."""
     purpose: Purpose = "reply"
     images: tuple[str, ...] = ()
+    """The names of the images that it was shown."""
     slash: str | None = None
+    """What became of a custom command that its person typed."""
     without: tuple[str, ...] = ()
+    """The features that the plain CLI would also have; only in a member's first turn."""
     adopted: str | None = None
+    """A person's vendor session whose copy the turn continues."""
     asked_in: str | None = None
+    """The later request that the message was written for, if it is another one."""
     host: str | None = None
+    """The host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host."""
     row: AgentRow | None = None
+    """The row of its program."""
     place: str | None = None
+    """The member's place in a process in which it does several parts at a time: `sarah#3`."""
     lost: tuple[int, ...] = ()
+    """The numbers of turns that the session has lost, because somebody continued it beside them.
+
+    The turn is shown their messages again.
+    """
 
     @property
     def lost_in_words(self) -> str:
@@ -99,7 +107,7 @@ class Setup(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """Where a turn ran that did not run here: on which host, by which process of its worker, and with what.
+    """Where a turn ran on another machine: the host, the process of its worker, and the conditions.
 
     The fields are those of `Setup`, and `teamchat` is the version there. It was `lost` if the host went away meanwhile,
     and `gone` says how, in words that follow its name. Of a turn that did not begin only the host is known.
@@ -117,9 +125,9 @@ class Ran(Struct, frozen=True):
 
 
 class Child(Struct, frozen=True):
-    """What a session has used that the agent of a turn ran, so far or in all. `store` is the file that it is stored in.
+    """The use of a session that the agent of a turn ran, so far or in all. `store` is the file of its store.
 
-    Each sum is of the turns of which it is known, `no_...` counts the others.
+    Each sum is over the turns with a known value; `no_...` counts the others.
     """
 
     session: str
@@ -151,42 +159,48 @@ class Child(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of a turn. None is unknown, never zero.
-
-    `seconds` is unknown where teamchat was killed in the turn. `version` is that of the CLI. `denied` are the actions
-    that it refused the agent: None if it reported none and its version is not proven to report them. `left` names
-    processes that outlived the agent and were ended.
-    `files` are the files that changed in the work tree, whoever changed them, and `changes` says how. Where `changes`
-    cannot tell, `files` are those of `reported`: what the CLI says that it changed. All are relative to the folder of
-    the member.
-    `failed_tools` counts the calls that failed, those that were refused included. `files_that_run` are files by which
-    other tools run something (hooks, tasks, build rules) and that changed in the turn, whoever changed them;
-    `not_all_looked_at`: there are more such files than are compared. `children` are the sessions that the agent ran.
-    `last_row` is that of `Verdict`.
-    """
+    """A turn's outcome. None is unknown, never zero."""
 
     exit_code: int | None
     seconds: float | None
+    """How long it ran; unknown where teamchat was killed in the turn."""
     failure: Failure | None = None
     first_byte_s: float | None = None
     model: str | None = None
     version: str | None = None
+    """The version of the CLI."""
     usage: Usage | None = None
     denied: tuple[Denied, ...] | None = ()
+    """The actions that the CLI refused the agent.
+
+    None if it reported none and its version is not proven to report them.
+    """
     files: tuple[str, ...] = ()
+    """The files that changed in the work tree, whoever changed them, relative to the folder of the member.
+
+    Where `changes` cannot tell, they are those of `reported`.
+    """
     reported: tuple[str, ...] = ()
+    """The files that the CLI says it changed, relative to the folder of the member."""
     changes: FileChanges | NoCheckpoint | None = None
+    """How the files changed."""
     files_that_run: tuple[str, ...] = ()
+    """Changed files by which other tools run something (hooks, tasks, build rules), whoever changed them."""
     not_all_looked_at: bool = False
+    """Whether there are more such files than are compared."""
     tools: int = 0
     failed_tools: int | None = None
+    """The number of failed calls, refused ones included."""
     left: tuple[str, ...] = ()
+    """The names of processes that outlived the agent and were ended."""
     notes: tuple[str, ...] = ()
     stderr_tail: str = ""
     reply: str | None = None
     children: tuple[Child, ...] = ()
+    """The sessions that the agent ran."""
     ran: Ran | None = None
     last_row: str = ""
+    """As in `Verdict`."""
 
     @property
     def marked(self) -> str | None:
@@ -212,7 +226,7 @@ class Outcome(Struct, frozen=True):
         return self.changes if isinstance(self.changes, FileChanges) else None
 
     def broken_access(self, access: Access) -> str | None:
-        """The warning for a read-only turn during which files changed; None if none did."""
+        """Warn of a read-only turn during which files changed; None if none did."""
         changes = self.known_changes
         if access != "read" or not (changes and changes.count) or changes.shared_with:
             return None

@@ -1,4 +1,4 @@
-"""What teamchat knows of an agent CLI that no code here was written for, as data: a row.
+"""The row of an agent CLI without code of its own here: all that teamchat knows of it, as data.
 
 A row is one TOML file (`teamchat/agents/NAME.toml`). An `[agents]` table of a team file says a part of it.
 """

@@ -1,7 +1,7 @@
-"""What a runner is: how one kind of agent CLI is started, read and stopped.
+"""A runner: how one kind of agent CLI is started, read and stopped.
 
 A runner is pure. It prepares the prompt's bytes, names the command, turns a line of output into events and judges the
-end. `process/` runs the command. `events.py` has the events.
+end. `child/` runs the command. `agent_events.py` has the events.
 """
 
 from __future__ import annotations
@@ -30,53 +30,51 @@ Vendor: TypeAlias = str
 
 
 class Verdict(Struct, frozen=True):
-    """The judgement of a finished process: the reply if `failure` is None, else the partial text.
-
-    `usage` is the usage that its output reports for a turn without a `Usage` event, such as a killed one. `cut` says
-    that the text was longer than a reply may be, and has no middle. `own_cost` says that the cost is that of the turn
-    alone also in a process that stays, which otherwise adds it up. `last_row` is the row of the CLI's own record of the
-    session with which its answer ends, if the output names it.
-    """
+    """The judgement of a finished process."""
 
     text: str
+    """The reply if `failure` is None, else the partial text."""
     failure: Failure | None = None
     usage: Usage | None = None
+    """The usage that the output reports for a turn without a `Usage` event, such as a killed one."""
     cut: bool = False
+    """Whether the text was longer than a reply may be, and lacks its middle."""
     own_cost: bool = False
+    """Whether the cost is that of the turn alone also in a process that stays, which otherwise adds it up."""
     last_row: str = ""
+    """The row of the CLI's own record of the session with which the answer ends, if the output names it."""
 
 
 class EventParser(Protocol):
-    """Reads one process's output. `feed` and `finish` never raise, whatever the bytes.
-
-    With `by_lines`, `feed` receives whole lines; otherwise the bytes as they come. `longest` is how many bytes of
-    text a reply may have. `at_end`: its program may print nothing before its reply is complete.
-    """
+    """The reader of one process's output. `feed` and `finish` never raise, whatever the bytes."""
 
     by_lines: bool
+    """Whether `feed` receives whole lines; otherwise it receives the bytes as they come."""
     at_end: bool
+    """Whether the program may print nothing before its reply is complete."""
     longest: int
+    """The largest size of a reply's text, in bytes."""
 
     @property
     def answered(self) -> bool:
-        """True if the model's answer is complete, so that only the CLI's own terminal event should follow."""
+        """Whether the model's answer is complete, so that only the CLI's own terminal event should follow."""
         ...
 
     def feed(self, *lines: bytes) -> Iterable[AgentEvent]:
-        """The events of stdout lines (without their newlines) that were read together, or of some bytes.
+        """Return the events of stdout lines (without their newlines) that were read together, or of some bytes.
 
         Junk becomes a `Note`. Pieces of text that follow each other may come as one.
         """
         ...
 
     def feed_stderr(self, line: bytes) -> Iterable[AgentEvent]:
-        """The events of one stderr line; most lines of most CLIs have none."""
+        """Return the events of one stderr line; most lines of most CLIs have none."""
         ...
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        """Success is exit code 0 and the CLI's terminal success event and non-blank text; else a failure in words.
+        """Judge the process: success is exit code 0 and the CLI's terminal success event and non-blank text.
 
-        A negative exit code is the signal that ended the process.
+        Anything else is a failure in words. A negative exit code is the signal that ended the process.
         """
         ...
 
@@ -120,21 +118,12 @@ class Slash(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """One turn, as far as a runner needs to know it.
-
-    `scratch` is the turn's own folder for files of the command, `env` the user's environment, which locates the
-    CLI's settings. `budget_usd` is the most that the turn may cost, if the CLI can limit that. `web` is the CLI's
-    own search and fetch. `mcp` names the user's MCP servers that start (None: the access decides). `git` is a
-    folder for teamchat's own git server, which does not start without one. `images` are files to show to the model.
-    `resumes` is the vendor session to continue, `forks` one whose copy is continued. A turn of memory "fresh" leaves no
-    session behind, if the CLI has a
-    switch for that. `terminal` belongs to the agent type of that name; `first_byte_s` is how long its prompt may
-    take. `slash` says that `SlashRule.add` has put a command into its input.
-    """
+    """One turn, as far as a runner needs to know it."""
 
     program: tuple[str, ...]
     cwd: Path
     scratch: Path
+    """The turn's own folder for files of the command."""
     system_text: str | None = None
     access: Access = "read"
     allow: tuple[str, ...] = ()
@@ -142,21 +131,33 @@ class Job(Struct, frozen=True):
     args: tuple[str, ...] = ()
     project_settings: bool = False
     web: bool = False
+    """Whether the CLI's own search and fetch are allowed."""
     mcp: tuple[str, ...] | None = None
+    """The names of the user's MCP servers that start; None lets the access decide."""
     git: Path | None = None
+    """A folder for teamchat's own git server, which does not start without one."""
     env: Mapping[str, str] = field(default_factory=dict)
+    """The user's environment, which locates the CLI's settings."""
     budget_usd: float | None = None
+    """The most that the turn may cost, if the CLI can limit that."""
     memory: Memory = "fresh"
+    """A turn of memory "fresh" leaves no session behind, if the CLI has a switch for that."""
     resumes: str | None = None
+    """The vendor session to continue."""
     forks: str | None = None
+    """The vendor session whose copy is continued."""
     terminal: Terminal | None = None
+    """How to use the program's terminal; only jobs of the agent type "terminal" have it."""
     first_byte_s: float = FIRST_BYTE_S
+    """The longest wait for the prompt of a program at a terminal, in seconds."""
     images: tuple[Path, ...] = ()
+    """Files to show to the model."""
     slash: bool = False
+    """Whether `SlashRule.add` has put a command into the turn's input."""
 
     @property
     def servers(self) -> tuple[str, ...] | None:
-        """The user's MCP servers that start, by name; None: all that the plain CLI starts."""
+        """The names of the user's MCP servers that start; None: all that the plain CLI starts."""
         return () if self.mcp is None and self.access == "read" else self.mcp
 
 
@@ -182,19 +183,19 @@ class LiveRule(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True):
-    """What to run: argv, changes to the environment, and files to write first (absolute path -> content).
-
-    `starts_in` is the folder in which the CLI starts, if that is not the turn's: an argument then names the turn's.
-    With `live` the process may stay for further turns. `through` is one of our own programs with its arguments,
-    which runs argv; people are shown only argv.
-    """
+    """A command to run."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    """Changes to the environment."""
     files: Mapping[Path, bytes] = field(default_factory=dict)
+    """Files to write first: absolute path -> content."""
     live: LiveRule | None = None
+    """How the process takes further turns; with it the process may stay."""
     through: tuple[str, ...] = ()
+    """One of our own programs with its arguments, which runs argv; people are shown only argv."""
     starts_in: Path | None = None
+    """The folder in which the CLI starts, if that is not the turn's: an argument then names the turn's."""
 
     def write_files(self) -> None:
         """Write the files, for the user alone. All are executable, since one may be a script. Raises OSError."""
@@ -205,7 +206,7 @@ class Command(Struct, frozen=True):
 
 
 class StopRule(Struct, frozen=True):
-    """The CLI's own soft stop: `signal` to its process `group` or to its pid alone, SIGKILL after `grace_s`."""
+    """The CLI's own soft stop: `signal` to its process `group` or to its pid alone, SIGKILL after `grace_s` seconds."""
 
     signal: Signals = Signals.SIGTERM
     group: bool = True
@@ -224,31 +225,42 @@ class KeptSession(Struct, frozen=True):
 
 
 class Sessions(Struct, frozen=True):
-    """What a CLI can do with its own sessions.
-
-    `system_each_time`: it also takes the system text in every turn (Claude by a flag, opencode by a file); else only
-    when a session starts. `open` are the arguments that open a session of a folder for a person at a terminal; the
-    CLI starts in `starts_in` (None: in that folder). `refused` says why it is not opened in that environment.
-    `stays_in` is the folder where the CLI keeps them. `keeps_all`: it has no switch to turn that off, so fresh turns
-    leave sessions, too. `used` reports the total usage of a session, from a turn's environment, if the CLI counts
-    over its sessions and that can be known. `kept` finds the sessions of a folder, by the CLI's environment; None:
-    they cannot be listed, and none is adopted. `any_folder` is the version from which the CLI continues a session in
-    any folder (empty: only in the one where it began). An older one does not find the session, and the turn is repeated
-    with a fresh one. `continues` are the rows of a session's record that its next turn continues, by the CLI's
-    environment; None: they are not known, and no turn is taken for lost.
-    """
+    """A CLI's abilities with its own sessions."""
 
     system_each_time: bool
+    """Whether it also takes the system text in every turn (Claude by a flag, opencode by a file).
+
+    Otherwise it takes it only when a session starts.
+    """
     live: bool
+    """Whether one process can run several turns."""
     open: Callable[[str, Path], tuple[str, ...]]
+    """The arguments that open a session of a folder for a person at a terminal."""
     stays_in: str
+    """The folder where the CLI keeps its sessions."""
     starts_in: Path | None = None
+    """The folder in which the CLI starts to open a session; None for the session's folder."""
     refused: Callable[[Mapping[str, str]], str | None] = lambda _env: None
+    """Why a session is not opened in an environment; None if it is."""
     keeps_all: bool = False
+    """Whether no switch of the CLI turns sessions off, so that fresh turns leave sessions, too."""
     used: Callable[[Mapping[str, str], str], Usage | None] = lambda _env, _session: None
+    """The total usage of a session, from a turn's environment.
+
+    Only for a CLI that counts over its sessions, and only if that can be known.
+    """
     kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None
+    """Finds the sessions of a folder, by the CLI's environment; None: they cannot be listed, and none is adopted."""
     any_folder: str = ""
+    """The version from which the CLI continues a session in any folder; empty: only in the one where it began.
+
+    An older version does not find the session, and the turn is repeated with a fresh one.
+    """
     continues: Callable[[Mapping[str, str], str], Collection[str] | None] = lambda _env, _session: None
+    """The rows of a session's record that its next turn continues, by the CLI's environment.
+
+    None: they are not known, and no turn is taken for lost.
+    """
 
 
 class Limit(Struct, frozen=True):
@@ -271,35 +283,40 @@ class Login(Struct, frozen=True):
 
 
 class Runner(ABC):
-    """How one kind of agent CLI is run. What is not said here is as for any other program.
-
-    `vendor` names whose keys it may see (None: a pipe agent, which keeps all). `first_byte_s` and `stall_s` are the
-    default clocks. `reports_denials`: a turn without a reported denial had none, in a version for which the ledger
-    proves it; in any other the receipt says unknown.
-    `sessions` None: it has none, so every turn is a fresh one. `images` None: it takes none. `reads_mentions`: it adds
-    the file of an `@path` that a person typed to its prompt. `slash` None: it has no custom commands to call. `skills`
-    None: a prompt cannot mention one. `edits` None: nothing limits what it does. `access_notes` have a line for
-    `teamchat team` for each access: what a member may do, and what limits it.
-    """
+    """How one kind of agent CLI is run. The defaults are those of any other program."""
 
     vendor: Vendor | None = None
+    """The vendor whose keys it may see; None for a pipe agent, which keeps all keys."""
     limit: Limit | None = None
     stop = StopRule()
     first_byte_s = FIRST_BYTE_S
+    """The default for the longest wait for the first output of a turn, in seconds."""
     stall_s = 300.0
+    """The default for the longest silence after the first output, in seconds."""
     reports_denials = False
+    """Whether a turn without a reported denial had none, in a version for which the ledger proves it.
+
+    In any other version the receipt says unknown.
+    """
     sessions: Sessions | None = None
+    """None: it has no sessions, so every turn is a fresh one."""
     images: Images | None = None
+    """None: it takes no images."""
     reads_mentions = False
+    """Whether it adds the file of an `@path` that a person typed to its prompt."""
     slash: SlashRule | None = None
+    """None: it has no custom commands to call."""
     skills: KnownSkills | None = None
+    """None: a prompt cannot mention a skill."""
     edits: Edits | None = None
+    """None: nothing limits what it does."""
     access_notes: Mapping[Access, str] = dict.fromkeys(
         get_args(Access), f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
     )
+    """A line for `teamchat team` for each access: what a member may do, and what limits it."""
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        """The last step before stdin: its result is what is sent, stored, recorded and shown.
+        """Prepare the prompt's bytes, as the last step before stdin: the result is sent, stored, recorded and shown.
 
         The characters of the prompt that a person `typed` stay unchanged. Nothing else in it may expand.
         `exists` tells whether the target of a mention exists: a path (as written, relative to the member's
@@ -316,11 +333,11 @@ class Runner(ABC):
     def parser(self) -> EventParser: ...
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002
-        """Why the CLI would refuse this access to this user (Claude its bypass to root), or None."""
+        """Say why the CLI would refuse this access to this user (Claude its bypass to root); None if it would not."""
         return None
 
     def reads_note(self, job: Job) -> str:  # noqa: ARG002
-        """One line for `teamchat team`: which instructions and settings the CLI reads besides its prompt.
+        """Say which instructions and settings the CLI reads besides its prompt, as one line for `teamchat team`.
 
         It names the user's MCP servers if all of them start. Servers that a member names are listed with what
         it may use.
@@ -328,19 +345,19 @@ class Runner(ABC):
         return "its prompt, and whatever the program reads by itself"
 
     def lacks(self, job: Job) -> tuple[str, ...]:  # noqa: ARG002
-        """The parts of its project that a member lacks and the plain CLI has."""
+        """List the parts of its project that a member lacks and the plain CLI has."""
         return ()
 
     def unreadable(self, job: Job) -> Iterable[tuple[Path, str]]:  # noqa: ARG002
-        """The settings files that keep it from starting because they cannot be read, and why."""
+        """List the settings files that keep it from starting because they cannot be read, and why."""
         return ()
 
     def servers(self, cwd: Path, env: Mapping[str, str]) -> Collection[str]:  # noqa: ARG002
-        """The names of the MCP servers that the user has set up for the CLI, for that folder included."""
+        """List the names of the MCP servers that the user has set up for the CLI, for that folder included."""
         return ()
 
     def login(self, cwd: Path, env: Mapping[str, str]) -> Login | None:  # noqa: ARG002
-        """Its login, as far as the environment and existing files tell; None if none is known.
+        """Tell whether the CLI has a login, by the environment and existing files; None if nothing is known.
 
         It opens no file that may hold a login.
         """

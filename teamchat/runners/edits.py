@@ -1,4 +1,4 @@
-"""What `access = "edit"` lets a member do: kinds of action, with a row for each CLI (`Runner.edits`).
+"""The actions that `access = "edit"` lets a member do, by kinds, with a row for each CLI (`Runner.edits`).
 
 The real tier tries each of them in a turn and compares (`tests/real/test_edits.py`). `teamchat team`, `teamchat doctor`
 and the manual print these rows.
@@ -43,12 +43,12 @@ KINDS: Mapping[Kind, str] = MappingProxyType(
 
 
 def edits(*, lets: tuple[Kind, ...] = (), fails: tuple[Kind, ...] = ()) -> Edits:
-    """A row. An action that is in neither group is refused."""
+    """Build a row. An action that is in neither group is refused."""
     doing: Mapping[Kind, Doing] = {**dict.fromkeys(lets, "lets"), **dict.fromkeys(fails, "fails")}
     return MappingProxyType({kind: doing.get(kind, "refuses") for kind in KINDS})
 
 
 def in_words(row: Edits) -> Iterator[tuple[str, str]]:
-    """What the row allows and what it refuses, each as one line."""
+    """Say what the row allows and what it refuses, each as one line."""
     for name, let in (("lets", True), ("refuses", False)):
         yield name, "; ".join(KINDS[kind] for kind, doing in row.items() if (doing == "lets") is let).replace("`", "")

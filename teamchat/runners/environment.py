@@ -1,4 +1,4 @@
-"""The environment of an agent: the user's environment without other vendors' keys, plus what its command needs.
+"""The environment of an agent: the user's environment without other vendors' keys, plus its command's variables.
 
 Every tool command of an agent sees its whole environment, so a key in it is given away. Logins in the home folder are
 the user's and stay.
@@ -45,12 +45,12 @@ _PASSWORD = regex(r"://[^/\s:@]*:([^/\s]+)@")
 
 
 def for_child(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment `env` as a program gets it that teamchat starts. Every start goes through this."""
+    """Return `env` as a program that teamchat starts gets it. Every start goes through this."""
     return {name: value for name, value in env.items() if not is_teamchats_own(name)}
 
 
 def is_teamchats_own(name: str) -> bool:
-    """True if no program that teamchat starts may get the variable."""
+    """Whether the variable is withheld from every program that teamchat starts."""
     return f"{name}=".startswith(NOT_FOR_CHILDREN)
 
 
@@ -64,14 +64,15 @@ def environment(
     command_env: Mapping[str, str],
     tmpdir: Path | None = None,
 ) -> dict[str, str]:
-    """The environment of an agent: without the keys of other vendors that `foreign` names, except those of `keep`.
+    """Build the environment of an agent: without the keys of other vendors in `foreign`, except those of `keep`.
 
     The variables of a git hook (`GIT_LOCAL`) and those that no child gets (`for_child`) are not passed on either.
 
-    `add` is the team file's. It overrides everything except what a command builds on it. `CLAUDECODE` is always
-    removed: with it an agent thinks that it runs inside another one. `homes` are the variables that name a CLI's user
-    folder. Empty ones are removed, too: with an empty CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working folder as
-    the user's, and runs the hooks of a repository's settings.json. Without `tmpdir` TMPDIR stays as it is.
+    `add` is the team file's. It overrides everything except the variables that a command builds on it
+    (`BUILT_ON_THE_MEMBERS`). `CLAUDECODE` is always removed: with it an agent thinks that it runs inside another one.
+    `homes` are the variables that name a CLI's user folder. Empty ones are removed, too: with an empty
+    CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working folder as the user's, and runs the hooks of a repository's
+    settings.json. Without `tmpdir` TMPDIR stays as it is.
     """
     left_out = set(foreign).difference(keep) | GIT_LOCAL
     result = {name: value for name, value in inherited.items() if name not in left_out}
@@ -83,19 +84,19 @@ def environment(
 
 
 def changed_variables(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
-    """The variables that differ, by name: the new value, hidden if it looks secret, or None for a removed one."""
+    """List the variables that differ, by name: the new value, hidden if it looks secret, or None for a removed one."""
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return {name: _shown(name, after[name]) if name in after else None for name in names}
 
 
 def password_in(value: str) -> str:
-    """The password in an address such as `DATABASE_URL` has; empty if there is none."""
+    """Find the password in an address such as `DATABASE_URL` has; empty if there is none."""
     match = _PASSWORD.search(value)
     return match[1] if match else ""
 
 
 def is_secret(name: str, value: str) -> bool:
-    """True if the value of that variable must not be shown."""
+    """Whether the value of that variable must not be shown."""
     return bool(SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 
 

@@ -33,7 +33,7 @@ _NOTHING = regex(rf"(?:{SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread 
 
 
 def is_blank(text: str) -> bool:
-    """True if nothing of the text is visible at a terminal."""
+    """Whether nothing of the text is visible at a terminal."""
     if text[:1].isascii() and text[:1].isalnum():  # as most replies begin
         return False
     at = 0
@@ -47,7 +47,7 @@ _Words = tuple[tuple[FailureKind, re.Pattern[str]], ...]
 
 
 def _words(*rows: tuple[FailureKind, str]) -> _Words:
-    """Patterns for a text in lower case: without `IGNORECASE` a search takes a fifth of the time."""
+    """Compile patterns for a text in lower case: without `IGNORECASE` a search takes a fifth of the time."""
     return tuple((kind, regex(words)) for kind, words in rows)
 
 
@@ -125,7 +125,7 @@ class FailureWords(Struct, frozen=True):
 
 
 def classify(message: str, status: int | None = None) -> FailureKind:
-    """The kind of failure in `message`. `status` is the HTTP status if it is known separately."""
+    """Find the kind of the failure in `message`. `status` is the HTTP status if it is known separately."""
     if status is None and (match := _STATUS.search(message)):
         status = int(match[1] or match[2])
     lowered = message.lower()
@@ -157,7 +157,7 @@ def _by_status(status: int | None) -> FailureKind | None:
 
 
 def failure(voice: FailureWords, message: str, status: int | None = None, kind: FailureKind | None = None) -> Failure:
-    """The failure that the CLI reports with `message`."""
+    """Build the failure that the CLI reports with `message`."""
     kind = kind or classify(message, status)
     said = plain(message)
     if _SAYS_NOTHING.fullmatch(said):
@@ -168,7 +168,7 @@ def failure(voice: FailureWords, message: str, status: int | None = None, kind: 
 
 
 def plain(message: str) -> str:
-    """The message without the CLIs' wrapping: `[API Error: …]`, JSON error bodies, `Error:`, log columns."""
+    """Strip the CLIs' wrapping from a message: `[API Error: …]`, JSON error bodies, `Error:`, log columns."""
     for _ in range(4):  # the message of a body may be another body
         if match := re.match(r"\s*\[API Error: (.*?)\](?:\n|$)", message, re.DOTALL):
             message = match[1]
@@ -191,9 +191,10 @@ def _json_message(text: str) -> str | None:
 
 
 def last_words(stderr: str, voice: FailureWords) -> str:
-    """The most useful line of stderr: the last that mentions an error, else the last that is not noise.
+    """Find the most useful line of stderr: the last that mentions an error, else the last that is not noise.
 
-    Of few lines the first comes before that. A line that ends in a colon is joined with the next one.
+    If there are few lines and none mentions an error, the first comes before the last. A line that ends in a colon is
+    joined with the next one.
     """
     cleaned = (one_line(line, _REASON) for line in stderr.split("\n") if not voice.noise.search(line))
     lines = [line for line in cleaned if line]
@@ -207,7 +208,7 @@ def last_words(stderr: str, voice: FailureWords) -> str:
 
 
 def no_answer(stderr: str, voice: FailureWords) -> Failure:
-    """The failure of a program that reports success, prints nothing that is visible, and perhaps says why on stderr."""
+    """Build the failure of a program that reports success and prints nothing visible; stderr may say why."""
     words = last_words(stderr, voice)
     kind = classify(words)
     if kind is not FailureKind.AGENT:
@@ -216,7 +217,7 @@ def no_answer(stderr: str, voice: FailureWords) -> Failure:
 
 
 def ending(exit_code: int) -> str:
-    """How a process ended: `was ended by SIGTERM`, `ended with exit code 2`. Shells write a signal as 128 + n."""
+    """Say how a process ended: `was ended by SIGTERM`, `ended with exit code 2`. Shells write a signal as 128 + n."""
     number = -exit_code if exit_code < 0 else exit_code - 128
     if exit_code < 0 or exit_code in _SHELL_SIGNALS:
         name = Signals(number).name if number in _SIGNALS else f"signal {number}"

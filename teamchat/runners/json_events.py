@@ -1,10 +1,10 @@
-"""What the parsers of CLIs that print one JSON object per line have in common: junk, partial text, the judgement.
+"""The common part of the parsers of CLIs that print one JSON object per line: junk, partial text, the judgement.
 
 A parser of one CLI reads an event in `read` and leaves what it learned here: `said` and `live` (text so far), `reply`
 and `done` (the CLI's own success event), `error` (the CLI's own word that it failed). Success needs all of exit code 0,
-`done`, no `error` and a reply that says something; the CLIs were seen to exit with 0 without each of the others.
+`done`, no `error` and a visible reply; the CLIs were seen to exit with 0 without each of the others.
 
-A question that an agent asks its user by a tool of its CLI. Nobody can answer while the agent runs.
+An agent may ask its user a question by a tool of its CLI. Nobody can answer while the agent runs.
 
 Claude's AskUserQuestion and Gemini's ask_user have the same input. Without a terminal neither CLI offers its tool
 (Claude 2.1.197 to 2.1.330 except with `--permission-prompt-tool`, Gemini 0.55.1 to 0.61.0), and both refuse a call of
@@ -66,10 +66,10 @@ class JsonEvents(ABC):
 
     @abstractmethod
     def read(self, event: dict[str, object]) -> Iterable[AgentEvent]:
-        """The events of one JSON object; unknown shapes have none."""
+        """Read the events of one JSON object; unknown shapes have none."""
 
     def piece(self, event: dict[str, object]) -> str | None:  # noqa: ARG002 (some CLIs stream no text)
-        """The text of an event that does nothing but stream text or other input; None of any other.
+        """Return the text of an event that does nothing but stream text or other input; None of any other event.
 
         A long answer has hundreds of thousands of these, so they take a short way past `read`.
         """
@@ -98,7 +98,7 @@ class JsonEvents(ABC):
         return events
 
     def _read_long(self, line: bytes, event: dict[str, object]) -> Iterator[AgentEvent]:
-        """The events of a line that is longer than a reply may be. Of what is no reply, most is left out."""
+        """Read the events of a line that is longer than a reply may be. Outside a reply most of it is left out."""
         text, was_cut = self.piece(event), isinstance(line, ShortenedLine)
         events = list(self.read(event) if text is None else self.stream(text))
         if text is not None:
@@ -119,7 +119,7 @@ class JsonEvents(ABC):
                     yield agent_event
 
     def _streamed(self, pieces: list[str]) -> Iterator[AgentEvent]:
-        """One event for the pieces, of which none are left."""
+        """Join the pieces into one text, stream it, and empty the list."""
         if pieces:
             text = "".join(pieces)
             pieces.clear()
@@ -145,7 +145,7 @@ class JsonEvents(ABC):
         return Verdict(self.reply, usage=self.used(), cut=self.cut)
 
     def used(self) -> Usage | None:
-        """The turn's usage so far, apart from `Usage` events; most CLIs report it only at the end."""
+        """Return the turn's usage so far, apart from `Usage` events; most CLIs report it only at the end."""
         return None
 
     def fail(self, message: str, *, status: int | None = None, kind: FailureKind | None = None) -> None:
@@ -153,7 +153,7 @@ class JsonEvents(ABC):
         self.error, self.status, self.kind = message, status, kind
 
     def say(self, text: str) -> Iterator[AgentEvent]:
-        """A finished block of text, which replaces what was streamed of it."""
+        """Add a finished block of text, which replaces its streamed pieces."""
         self.forget()
         if self.goes_on:
             self.said[-1].append(text)
@@ -163,7 +163,7 @@ class JsonEvents(ABC):
             yield Text(text)
 
     def texts(self, since: int = 0) -> str:
-        """The texts said from that one on, with an empty line between them."""
+        """Join the texts said from number `since` on, with an empty line between them."""
         return "\n\n".join("".join(blocks) for blocks in self.said[since:])
 
     def stream(self, text: str) -> Iterator[AgentEvent]:
@@ -172,7 +172,7 @@ class JsonEvents(ABC):
             yield TextDelta(text)
 
     def unanswered(self, tool: str, *, failed: bool = True) -> Iterator[AgentEvent]:
-        """The question of a finished tool call, if it was one and got no answer."""
+        """Report the question of a finished tool call, if it was one and got no answer."""
         question = self._asked.pop(tool, None)
         if question is not None and failed:
             self._asks = True
@@ -220,7 +220,7 @@ class JsonEvents(ABC):
 
 
 def questions_text(asked: object) -> str:
-    """The questions of a tool call, each with its options, for a person to read."""
+    """Write the questions of a tool call, each with its options, for a person to read."""
     questions = asked.get("questions") if isinstance(asked, dict) else None
     texts = [text for question in _dicts(questions) if (text := _question(question))]
     return "\n\n".join(texts) or summary(asked) or "(a question without words)"

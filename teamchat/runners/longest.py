@@ -1,4 +1,4 @@
-"""What is done with texts and lines of an agent that are too long to be kept."""
+"""Shortens texts and lines of an agent that are too long to be kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BEHIND_ESCAPE = regex(rb"[^\\]")
 
 
 def cut(text: str) -> str:
-    """The first and last `KEPT` characters of a text, and what is left out between them."""
+    """Keep the first and last `KEPT` characters of a text, and say between them how many are left out."""
     if len(text) <= 2 * KEPT:
         return text
     return f"{text[:KEPT]}{_gap(len(text) - 2 * KEPT, 'characters')}{text[-KEPT:]}"

@@ -1,6 +1,6 @@
-r"""Escapes what a CLI would otherwise expand in a prompt: `@path`, `@agent`, `$skill`, keywords.
+r"""Keeps a CLI from expanding mentions in a prompt: `@path`, `@agent`, `$skill`, keywords.
 
-Prompts quote messages of other agents, so a mention in them must stay text. Only what a person typed may expand. The
+Prompts quote messages of other agents, so a mention in them must stay text. Only a person's typed text may expand. The
 escape is readable: a backslash before the `@` (observed for Gemini 0.61.0; Claude 2.1.197 expands no `@` directly after
 another character), one after the `$` (Codex 0.169.0 expands `\$name`, too), a hyphen in a keyword. It is not documented
 where a path ends in running text, so every plausible end is tried. An unneeded escape costs a backslash. A missing one
@@ -25,7 +25,7 @@ _ESCAPED = regex(r"\\(.)", re.DOTALL)
 
 
 def mention(begin: str = r"\S", text_behind: str = "") -> str:
-    """A pattern for an `@` that is not yet escaped, with the backslashes before it and every `@` right behind it.
+    """Build a pattern for an `@` that is not yet escaped, with the backslashes before it and every `@` right behind it.
 
     `begin` matches the first character after an `@`. Behind one of `text_behind` an `@` is text.
     Each branch begins with a plain character, which `re` looks for at a tenth of the cost.
@@ -35,12 +35,12 @@ def mention(begin: str = r"\S", text_behind: str = "") -> str:
 
 
 def escaped_mention(mention: str) -> str:
-    """What `mention` matches, with a backslash before each `@`."""
+    """Put a backslash before each `@` of a match of `mention`."""
     return mention.replace("@", "\\@")
 
 
 def inert(prompt: str, typed: range, mentions: re.Pattern[str], escaped: Callable[[re.Match[str]], str]) -> Prepared:
-    """`prompt` in UTF-8 with these mentions `escaped`, except in what was `typed`.
+    """Encode `prompt` in UTF-8 with these mentions `escaped`, except in the `typed` part.
 
     The mentions are not collected in a list: a hostile prompt is made of them.
     """
@@ -50,7 +50,7 @@ def inert(prompt: str, typed: range, mentions: re.Pattern[str], escaped: Callabl
 
 
 class Existing:
-    """Whether something of a name exists, by `exists`. After too many checks everything does (`all`)."""
+    """Tells whether something of a name exists, by `exists`. After too many checks every name counts (`all`)."""
 
     def __init__(self, exists: Callable[[str], bool]) -> None:
         self._exists = exists
@@ -63,7 +63,7 @@ class Existing:
         return self.all or self._exists(name)
 
     def at(self, text: str, start: int) -> bool:
-        """True if the token at `start` is, or begins with, the name of something that exists."""
+        """Whether the token at `start` is, or begins with, the name of something that exists."""
         return any(map(self, _candidates(text, start)))
 
 

@@ -1,4 +1,4 @@
-"""A program that no code here was written for: prompt on stdin, answer on stdout, and what its row says of it."""
+"""A program without code of its own here: prompt on stdin, answer on stdout, and the rest as its row says."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ A prompt that is an argument never begins with a dash, which would make it an op
 
 
 class PipeOutput:
-    """Its output is its answer. Success is exit code 0 and visible text: there is no other sign."""
+    """Reads output that is the answer. Success is exit code 0 and visible text: there is no other sign."""
 
     by_lines = False
     at_end = True
@@ -84,7 +84,7 @@ class PipeOutput:
 
 
 class JsonReply:
-    """Its output is JSON, of which the row's path names the reply: one document, or the last line that has it."""
+    """Reads JSON with the reply at the row's path: in one document, or in the last line that has it."""
 
     by_lines = True
     at_end = True
@@ -139,7 +139,7 @@ _LONGEST_ID = 200  # characters
 
 
 def stripped(text: str) -> str:
-    """The text without colours, without a bullet before its first line and the indent of the others."""
+    """Remove colours, a bullet before the first line, and the common indent of the other lines."""
     first, line_end, others = _SEQUENCE.sub("", text).strip("\n").partition("\n")
     if bullet := _BULLET.match(first.lstrip()):
         first = first.lstrip()[bullet.end() :]
@@ -147,7 +147,7 @@ def stripped(text: str) -> str:
 
 
 def failure_of(row: AgentRow, text: str, exit_code: int, stderr_tail: str) -> Failure | None:
-    """Why a turn failed that printed this reply, if it did.
+    """Say why a turn that printed this reply failed; None if it did not.
 
     The program's last words, on stderr or else at the end of its output, tell whether a login, a limit or its model's
     service is the reason.
@@ -172,9 +172,9 @@ def failure_of(row: AgentRow, text: str, exit_code: int, stderr_tail: str) -> Fa
 
 
 def _searched(pattern: str, text: str) -> tuple[int, int] | None:
-    """Where the pattern finds something, in characters. Raises `TimeoutError`.
+    """Find the characters in which the pattern matches; None if it does not. Raises `TimeoutError`.
 
-    Another process looks, since no search of Python's own can be stopped, and some take for ever.
+    Another process searches, since no search of Python's own can be stopped, and some take for ever.
     """
     from teamchat.runners.child.command import run  # most programs have no pattern
 
@@ -206,7 +206,7 @@ _LONGEST_REASON = 500  # characters
 class PipeRunner(Runner):
     """Runs a program by its row; `parser_of` reads its output where that is a vendor's format.
 
-    Where the row bounds no access, nothing limits what the program does.
+    Where the row bounds no access, nothing limits the program.
     """
 
     first_byte_s = math.inf  # most such programs print their reply at its end
@@ -238,10 +238,10 @@ class PipeRunner(Runner):
         return bounds.note if self.row.proven else f"{bounds.note}, observed {self.row.observed}: {NOT_PROVEN}"
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
-        """An `@path` of others becomes inert where it exists: several CLIs add such a file to their prompt.
+        """Make an `@path` of others inert where the path exists: several CLIs add such a file to their prompt.
 
-        Seen in qwen 0.24.4, vibe 3.0.2 and cline 3.0.65. Nothing else is escaped, so that a plain program reads what
-        was written.
+        Seen in qwen 0.24.4, vibe 3.0.2 and cline 3.0.65. Nothing else is escaped, so that a plain program reads the
+        text as it was written.
         """
         if self.row.mentions != "inert" or "@" not in prompt:
             return super().prepare(prompt, typed=typed, exists=exists)

@@ -19,13 +19,13 @@ _COMMAND = regex(r"/([\w-][\w.-]*(?::[\w-][\w.-]*)*)(?=\s|$)", re.ASCII)
 
 
 def command_name(typed: str) -> str | None:
-    """The name of the command at the beginning of this text: `git:commit` of `/git:commit all`; None without one."""
+    """Find the name of the command at the beginning of a text: `git:commit` of `/git:commit all`; None without one."""
     match = _COMMAND.match(typed)
     return match[1] if match else None
 
 
 def unknown(typed: str, vendor: Vendor) -> Slash | None:
-    """A command without a defining file; None for text without one, or with a path of this machine (`/tmp`)."""
+    """Refuse a command without a defining file; None for text without one, or with a path of this machine (`/tmp`)."""
     name = command_name(typed)
     if name is None or os.path.lexists(f"/{name}"):
         return None
@@ -37,7 +37,7 @@ def unknown(typed: str, vendor: Vendor) -> Slash | None:
 
 
 def first_file(paths: Iterable[Path]) -> Path | None:
-    """The first of these that is a regular file small enough for a command."""
+    """Find the first path that is a regular file small enough for a command."""
     return next((path for path in paths if _is_command(path)), None)
 
 

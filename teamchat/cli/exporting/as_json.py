@@ -14,7 +14,7 @@ from teamchat.core.transcripts.transcript import Transcript
 
 
 def write_object(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
-    """One JSON object: what `teamchat import` reads back as it was."""
+    """Write one JSON object, which `teamchat import` reads back unchanged."""
     del options
     whole = json.dumps(to_json(replace(transcript, entries=())), ensure_ascii=False, indent=2)
     begins = whole.removesuffix("]\n}")
@@ -27,14 +27,14 @@ def write_object(transcript: Transcript, options: ExportOptions) -> Iterator[str
 
 
 def write_lines(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
-    """One JSON object a line: the conversation, then each message and turn."""
+    """Write one JSON object a line: the conversation, then each message and turn."""
     del options
     for line in to_lines(transcript):
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def write_snapshot(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
-    """A snapshot of version 1, for other programs: messages and task, without turns."""
+    """Write a snapshot of version 1, for other programs: messages and task, without turns."""
     del options
     made = snapshot.to_json((said.message for said in transcript.said), transcript.task)
     yield json.dumps(made, ensure_ascii=False, indent=2) + "\n"

@@ -1,7 +1,6 @@
 """An asciicast (version 2): the conversation as a terminal showed it, with a marker where each turn begins.
 
-A pause is as long as it was, and never longer than `max_pause`; the clock in the picture shows the time that it
-took.
+A pause keeps its length up to `max_pause`; the clock in the picture shows the real time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ COLUMNS, ROWS = SIZE
 
 
 class _Tape(io.RawIOBase):
-    """What a terminal would get, and when: `at` by the recording's clock, `now` by the conversation's. In seconds."""
+    """Output for a terminal with its times: `at` by the recording's clock, `now` by the conversation's. In seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +44,7 @@ class _Tape(io.RawIOBase):
             moved()
 
     def taken(self) -> list[str]:
-        """The lines since the last call."""
+        """Return the lines since the last call."""
         lines, self._lines = self._lines, []
         return lines
 

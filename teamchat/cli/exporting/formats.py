@@ -36,7 +36,7 @@ SAID = {
 
 
 def when(milliseconds: int) -> str:
-    """A moment in local time; of one that no calendar has, its milliseconds."""
+    """Write a moment in local time; its milliseconds where no calendar has it."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")  # noqa: DTZ006 (of any TZ)
     except (ValueError, OverflowError, OSError):
@@ -44,13 +44,13 @@ def when(milliseconds: int) -> str:
 
 
 def heading(message: ConversationMessage) -> str:
-    """`kai → max, sarah`."""
+    """Write the heading of a message: `kai → max, sarah`."""
     to = ", ".join(message.routing.resolved_addressees)
     return f"{name_of(message)} → {to}" if to else name_of(message)
 
 
 def step_line(step: TranscriptStep) -> str:
-    """A step on one line: `read notes/cli.py`, `ran pytest -q ✗ exit 1`."""
+    """Write a step on one line: `read notes/cli.py`, `ran pytest -q ✗ exit 1`."""
     call = ToolCall("", step.name, step.text)
     does = action(call, FOLDER)
     tool = f"{does.done} {does.what}".strip()
@@ -60,7 +60,7 @@ def step_line(step: TranscriptStep) -> str:
 
 
 def footer(turn: MemberTurn) -> str:
-    """`turn 2 · claude sonnet on gpu1 · 58s · 24k tokens · $0.11 · 3 files`. What is unknown is left out."""
+    """Write `turn 2 · claude sonnet on gpu1 · 58s · 24k tokens · $0.11 · 3 files`. Unknown parts are left out."""
     used = (turn.input_tokens or 0) + (turn.output_tokens or 0)
     parts = [f"turn {turn.number}", f"{who_ran(turn)} on {turn.host}" if turn.host else who_ran(turn)]
     parts += [duration(turn.seconds)] if turn.seconds is not None else []
@@ -71,13 +71,13 @@ def footer(turn: MemberTurn) -> str:
 
 
 def who_ran(turn: MemberTurn) -> str:
-    """`claude sonnet`: the CLI and its model, if that is known."""
+    """Write `claude sonnet`: the CLI and its model, if that is known."""
     model = turn.model or turn.agent
     return model if turn.agent in model else f"{turn.agent} {model}"
 
 
 def check_line(check: RanCheck) -> str:
-    """`check tests: red, exit code 1 · 3.2 s · check-1`, and how many files it changed."""
+    """Write `check tests: red, exit code 1 · 3.2 s · check-1`, and the number of files that the check changed."""
     name = check.name or one_line(check.command, LONGEST_STEP)
     why = f", {check.reason}" if check.reason else ""
     parts = [f"check {name}: {check.status.replace('_', ' ')}{why}"]
@@ -88,14 +88,14 @@ def check_line(check: RanCheck) -> str:
 
 
 def changed_file(file: ChangedFile) -> str:
-    """`M notes/cli.py +6 -1`, or the path alone where only the CLI's own report is known."""
+    """Write `M notes/cli.py +6 -1`, or the path alone where only the CLI's own report is known."""
     if file.what is None:
         return file.path
     return counted(file.path, file.added, file.removed, MARKS[file.what])
 
 
 def spent_line(spent: UsageSums) -> str:
-    """`5 turns · 2m10s · 40k tokens · $0.32 (2 of 5 turns report a cost)`"""
+    """Write `5 turns · 2m10s · 40k tokens · $0.32 (2 of 5 turns report a cost)`."""
     shown = (
         (None if spent.seconds is None else duration(spent.seconds), spent.of_seconds, "time"),
         (None if spent.tokens is None else f"{short_number(spent.tokens)} tokens", spent.of_tokens, "tokens"),
@@ -114,7 +114,7 @@ DEFAULT: FormatName = "md"
 
 
 class ExportOptions(Struct, frozen=True):
-    """`max_pause` is the longest pause of a `cast`, in seconds."""
+    """Options of an export. `max_pause` is the longest pause of a `cast`, in seconds."""
 
     max_pause: float = 1.5
 
@@ -133,13 +133,13 @@ _FORMATS: dict[FormatName, tuple[str, tuple[str, ...]]] = {
 
 
 def writer(name: FormatName) -> Write:
-    """What writes a transcript in that format, in pieces."""
+    """Find the function that writes a transcript in that format, in pieces."""
     module, function = _FORMATS[name][0].split(".")
     return cast("Write", getattr(import_module(f"teamchat.cli.exporting.{module}"), function))
 
 
 def format_for(name: FormatName | None, file: Path | None) -> FormatName:
-    """The format that was named, else that of the file's ending, else Markdown. Raises `UsageError`."""
+    """Choose the format: the named one, else that of the file's ending, else Markdown. Raises `UsageError`."""
     if name is not None:
         return name
     if file is None:

@@ -1,8 +1,8 @@
-"""One HTML file to read and search anywhere: no network, no other file, and nothing in what was said can run.
+"""One HTML file to read and search anywhere: no network, no other file, and no text of the conversation can run.
 
 Its Content-Security-Policy allows one style and one script, by their hashes.
 
-Renders what somebody said as HTML in which nothing can run: Markdown without HTML and images, links only to http.
+Messages become HTML in which nothing can run: Markdown without HTML and images, links only to http.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _head(transcript: Transcript, colours: Mapping[str, int]) -> Iterator[str]:
 
 
 def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
-    """Who speaks: the CLI, the model and the access of each member."""
+    """Write who speaks: the CLI, the model and the access of each member."""
     people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
     models: dict[tuple[str, str, str], dict[str, None]] = {}
     turns = (entry.turn if isinstance(entry, SaidEntry) else entry for entry in transcript.entries)
@@ -121,7 +121,7 @@ def _legend(transcript: Transcript, colours: Mapping[str, int]) -> str:
 
 
 def _result(result: Result, colours: Mapping[str, int]) -> Iterator[str]:
-    """The outcome of a process, its bars, and what led to it. A bar is as wide as its share of ten."""
+    """Write the outcome of a process, its bars, and the lines that led to it. A bar is as wide as its share of ten."""
     kind, colon, outcome = result.title.partition(": ")
     yield f'<article class="result" id="result">\n<header><h2 dir="auto">{escaped(kind)}{colon}'
     yield f"<b>{escaped(outcome)}</b></h2></header>\n"
@@ -176,7 +176,7 @@ def _unanswered(turn: MemberTurn, number: int, colours: Mapping[str, int]) -> It
 
 
 def _check(check: RanCheck, number: int) -> str:
-    """A line, with the command, the changed files and the end of the output folded below it."""
+    """Write a line, with the command, the changed files and the end of the output folded below it."""
     place, line = f"n{number}", escaped(check_line(check))
     marked = line if check.status == "green" else f'<span class="failed">{line}</span>'
     tag = ' <span class="tag">undone</span>' if check.undone else ""
@@ -205,7 +205,7 @@ def _begin(place: str, who: str, moment: int, colour: int, undone: bool, tags: l
 
 
 def _steps(turn: MemberTurn) -> str:
-    """What the member did, folded; empty if that is nothing."""
+    """Write the member's steps, folded; empty without any."""
     if not turn.steps:
         return ""
     tools = [step for step in turn.steps if step.kind == "tool"]
@@ -244,7 +244,7 @@ def _end(turn: MemberTurn) -> str:
 
 
 def _patch_lines(patch: str) -> Iterator[str]:
-    """The lines with marks for what was added and removed; `+++` and `---` before the changes of a file are neither."""
+    """Mark added and removed lines; `+++` and `---` before the changes of a file are neither."""
     head = False
     for line in patch.split("\n"):
         head = (head and not line.startswith("@@")) or line.startswith("diff --git ")
@@ -263,7 +263,7 @@ def _member_styles(colours: Mapping[str, int]) -> str:
 
 
 def hexadecimal(colour: int) -> str:
-    """A colour of the cube of 216 among the 256 of a terminal, as `#rrggbb`."""
+    """Write a colour of the cube of 216 among the 256 of a terminal, as `#rrggbb`."""
     red, rest = divmod(colour - 16, 36)
     levels = (0, 95, 135, 175, 215, 255)
     return "#" + "".join(f"{levels[level]:02x}" for level in (red, *divmod(rest, 6)))
@@ -282,7 +282,7 @@ STYLES = {"light": "default", "dark": "github-dark"}
 
 
 def rendered(text: str) -> str:
-    """The text as HTML. One that is too long or nested too deeply is shown as it was written."""
+    """Render the text as HTML. One that is too long or nested too deeply is shown as it was written."""
     shown = visible(text)
     if len(shown) > MOST_RENDERED or shown.count("[") > MOST_BRACKETS:
         return as_written(shown)
@@ -298,12 +298,12 @@ def as_written(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text for the content of an element or for a quoted attribute, with the codes of what nobody would see."""
+    """Escape text for the content of an element or for a quoted attribute, with codes for invisible characters."""
     return escape(visible(text), quote=True)
 
 
 def styles() -> str:
-    """The colours of highlighted code, on light and on dark paper."""
+    """Write the colours of highlighted code, on light and on dark paper."""
     return "".join(
         f"@media (prefers-color-scheme: {scheme}) {{\n{_token_styles(style)}\n}}\n" for scheme, style in STYLES.items()
     )
@@ -333,7 +333,7 @@ def _link(renderer: Any, tokens: Sequence[Any], place: int, options: Any, env: A
 
 
 def _highlighted(code: str, language: str, attributes: str) -> str:
-    """The code with spans for its colours; empty for what is not highlighted."""
+    """Highlight the code with spans for its colours; empty for code that is not highlighted."""
     del attributes
     lexer = LEXERS.get(language.lower())
     if not lexer or len(code) > MOST_HIGHLIGHTED or any(len(line) > LONGEST_LINE for line in code.split("\n")):

@@ -1,4 +1,4 @@
-"""Readable Markdown. What somebody said is quoted, so that nothing in it can pass for another speaker's heading."""
+"""Readable Markdown. Messages are quoted, so that nothing in them can pass for another speaker's heading."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
 
 
 def _result(result: Result) -> Iterator[str]:
-    """The outcome of a process, a table of its bars, and what led to it."""
+    """Write the outcome of a process, a table of its bars, and the lines that led to it."""
     yield f"\n## {_plain(result.title)}\n\n"
     if result.bars:
         yield "| | | | |\n|---|---|---:|---|\n"
@@ -84,7 +84,7 @@ def _unanswered(turn: MemberTurn) -> Iterator[str]:
 
 
 def _check(check: RanCheck) -> Iterator[str]:
-    """The line of a check, and the last lines that it wrote."""
+    """Write the line of a check, and the last lines of its output."""
     yield f"\n## {_plain(check_line(check))}\n\n"
     yield f"{when(check.began_ms)}{' · undone' if check.undone else ''}\n\n"
     if check.name:
@@ -115,10 +115,10 @@ def _end(turn: MemberTurn) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """One line of text that Markdown shows as it is."""
+    """Escape one line of text so that Markdown shows it unchanged."""
     return SPECIAL.sub(lambda found: f"\\{found[0]}", printable(text).strip())
 
 
 def _quoted(text: str) -> str:
-    """A text of somebody, on lines of a quote. Markdown in it stays Markdown."""
+    """Quote a text of somebody on its lines. Markdown in it stays Markdown."""
     return "\n".join(f"> {line}" if line else ">" for line in visible(text).strip().splitlines())

@@ -70,19 +70,19 @@ class Moment(Struct, frozen=True):
 
 
 def harmless(transcript: Transcript) -> Transcript:
-    """The transcript with texts that a terminal can show. Names may come from anywhere: theirs are on one line."""
+    """Make the texts of the transcript fit for a terminal. Names may come from anywhere: theirs are on one line."""
     shown: Transcript = mapped(transcript, lambda name, text: printable(text) if name in NAMES else visible(text))
     return shown
 
 
 def shown_on(surface: Surface, transcript: Transcript, now: Callable[[], float]) -> TerminalOutput:
-    """What shows the events of a harmless transcript on the surface, by the clock `now`. A person has its own name."""
+    """Make the output for a harmless transcript on the surface, by the clock `now`. A person has its own name."""
     people = {said.message.speaker.role_name for said in transcript.said if said.message.speaker.type == "human"}
     return TerminalOutput(transcript.speakers, surface, Look(), people=people, you="", now=now)
 
 
 def moments(transcript: Transcript) -> Iterator[Moment]:
-    """Every event of the transcript. A pause is as long as it was; what was said leaves some time to read it."""
+    """List every event of the transcript. Pauses keep their lengths; each message leaves some time to read it."""
     ended_ms, reading = transcript.began_ms, 0.0
     for number, entry in enumerate(transcript.entries, 1):
         if isinstance(entry, RanCheck):
@@ -106,7 +106,7 @@ def moments(transcript: Transcript) -> Iterator[Moment]:
 
 
 def _said(number: int, message: ConversationMessage | None, pause: float) -> Iterator[Moment]:
-    """A message of which no turn is known."""
+    """Show a message without a turn."""
     if message is None:
         return
     if message.speaker.type == "ai":
@@ -174,7 +174,7 @@ def _check_record(check: RanCheck) -> CheckRecord:
 
 
 def _stored(number: int, turn: MemberTurn) -> Turn:
-    """The turn under a number of its own: those of a branch may be given twice."""
+    """Build the turn under a number of its own: those of a branch may be given twice."""
     setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model, host=turn.host)
     return made_of(
         Turn,

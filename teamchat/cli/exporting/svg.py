@@ -41,7 +41,7 @@ class _Written:
 
 
 def write_svg(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
-    """The end of the conversation. If it is not all, the first line says how much."""
+    """Draw the end of the conversation. If that is not all, the first line says how much it is."""
     del options
     surface = _Written()
     end = deque(transcript.entries, PICTURE_ROWS)  # each has a line at least
@@ -64,7 +64,7 @@ def write_svg(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
 
 
 def drawn(text: str, columns: int, title: str) -> str:
-    """The lines of a terminal with that many columns, with their colours, as a picture in a window."""
+    """Draw the lines of a terminal with `columns` columns, with their colours, as a picture in a window."""
     console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
     for line in AnsiDecoder().decode(text):
         console.print(line)

@@ -1,4 +1,4 @@
-"""What a run has stored, without what depends on time and machine: recorded, and compared by a replay.
+"""The account of a run: all that it stored, except for time and machine. It is recorded, and compared by a replay.
 
 Two accounts of the same inputs and the same agents are equal, whenever and wherever they are made.
 """
@@ -57,7 +57,7 @@ def progress_mark(coordinator: ConversationCoordinator) -> Mark:
 
 
 def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]:
-    """Messages, turns, routes and checks since then."""
+    """Collect the messages, turns, routes and checks since then."""
     db, session = coordinator.run.db, coordinator.session
     numbers = turn_numbers(db, session)
     messages = coordinator.manager.get_messages()[since.messages :]
@@ -75,7 +75,10 @@ def account(coordinator: ConversationCoordinator, since: Mark) -> dict[str, Any]
 
 
 def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
-    """The state of a conversation, from its store. If all its runs were recorded, `standing_of` gives the same."""
+    """Describe the state of a conversation, from its store.
+
+    If all its runs were recorded, `standing_of` gives an equal value.
+    """
     db, session, now = coordinator.run.db, coordinator.session, progress_mark(coordinator)
     stored = account(coordinator, now)
     return {
@@ -90,7 +93,7 @@ def standing(coordinator: ConversationCoordinator) -> dict[str, Any]:
 
 
 def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state of a conversation after runs with these accounts."""
+    """Describe the state of a conversation after runs with these accounts."""
     last = ends[-1] if ends else {}
     return {
         "messages": [message["text"] for end in ends for message in end["messages"]],
@@ -104,7 +107,7 @@ def standing_of(ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def well_formed_json(value: Any) -> Any:
-    """The value as JSON represents it, in text that a file can hold."""
+    """Return the value as JSON represents it, in text that a file can hold."""
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, dict):
@@ -146,7 +149,7 @@ def _facts(of: Setup | Outcome, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _silent(text: object) -> bool:
-    """True for a note on silence, which only reports time."""
+    """Whether it is a note on silence, which only reports time."""
     return isinstance(text, str) and text.startswith((SILENT, NOTHING_YET, UNSAID))
 
 
@@ -172,7 +175,7 @@ LONGEST = 200  # characters shown of a value
 
 
 def differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Each difference with its place, a unified diff for texts; empty if they are equal."""
+    """List each difference with its place, a unified diff for texts; nothing if they are equal."""
     if then == now:
         return
     match then, now:
@@ -203,7 +206,7 @@ def _items(then: list[Any], now: list[Any], where: str) -> Iterator[str]:
 
 
 def text_difference(then: list[str], now: list[str], where: str) -> Iterator[str]:
-    """A unified diff: the recorded lines (-) and the present ones (+)."""
+    """Write a unified diff: the recorded lines (-) and the present ones (+)."""
     lines = unified_diff(then, now, f"{where} recorded", f"{where} now", CONTEXT_LINES)
     yield from (visible(line).replace("\n", " ") for line in lines)
 

@@ -1,4 +1,4 @@
-"""Turns as recordings: what crossed the process boundary, kept while a real agent runs and played back without one.
+"""Turns as recordings: all that crossed the process boundary, kept while a real agent runs and played back without one.
 
 A turn is found by its member, its agent type, its system text and its stdin, and by its number among equal ones. So a
 replay can only give an answer to the prompt that it answered.
@@ -39,23 +39,23 @@ SPAWN = "spawn"  # the kind of a `NotStarted` by the operating system
 
 
 class RecordedTurn(Struct, frozen=True):
-    """One turn as it crossed the process boundary; `env_names` are the variables it was given.
-
-    `at` is when it began, in seconds from the beginning of its run. `cut` is what ended it before its own end. `exit`
-    is None where `error` says why it was not even started. `ran` is where it ran if that was another machine, and
-    whether that told its end.
-    """
+    """One turn as it crossed the process boundary."""
 
     identity: Identity
     stdin: bytes
     argv: tuple[str, ...]
     env_names: tuple[str, ...]
+    """The names of the variables that it was given."""
     chunks: tuple[Chunk, ...]
     exit: Exit | None
+    """None where `error` says why it was not even started."""
     cut: CutShort | None = None
+    """What ended it before its own end."""
     error: NotStarted | None = None
     at: float = 0.0
+    """When it began, in seconds from the beginning of its run."""
     ran: tuple[Ran, bool] | None = None
+    """Where it ran if that was another machine, and whether that machine told its end."""
 
     @property
     def key(self) -> tuple[Identity, bytes]:
@@ -83,7 +83,7 @@ class Recorder:
         self._begun: dict[tuple[Identity, bytes], float] = {}
 
     def now(self) -> float:
-        """The seconds since its run began."""
+        """Return the seconds since its run began."""
         return time.monotonic() - self._began
 
     def begins(self, turn: tuple[Identity, bytes]) -> None:
@@ -137,12 +137,12 @@ def _ran(elsewhere: Stays) -> tuple[Ran, bool] | None:
 
 
 def nameless(stdin: bytes, scratch: Path | None) -> bytes:
-    """The prompt without the turn's own folder, which the paths of images contain."""
+    """Replace the turn's own folder in the prompt, where the paths of images contain it."""
     return stdin.replace(str(scratch).encode(), b"$TMPDIR") if scratch else stdin
 
 
 def normalised(what: Launch) -> tuple[str, ...]:
-    """The command without the folders of one machine and one turn."""
+    """Return the command without the folders of one machine and one turn."""
     program, *words = what.argv
     for folder, name in ((what.scratch, "$TMPDIR"), (what.cwd, "."), (what.env.get("HOME"), "~")):
         if folder and str(folder) != "/":
@@ -176,7 +176,7 @@ class Player:
         return Playback(turn, turn.exit, self._speed, self._ending, self._ended)
 
     async def passes(self, at: float, seconds: float, stopper: Stopper) -> bool:
-        """Let the time pass of a check that began `at`. False if a person ends it before."""
+        """Let the time of a check pass that began `at`. Return False if a person ends it before."""
         pause = min(seconds, LONGEST_PAUSE_S) / self._speed
         await (stopper.sleep(pause) if pause > 0 else asyncio.sleep(0))
         self.clock = max(self.clock, at + seconds)
@@ -217,15 +217,15 @@ class Player:
             idle = 0 if self._playing or _earlier(mine, at, self._coming) else idle + 1
 
     def _comes_first(self, mine: RecordedTurn, at: float, *, begins: bool) -> bool:
-        """True if another turn is to begin or to end before `at`."""
+        """Whether another turn is to begin or to end before `at`."""
         return _earlier(mine, at, self.waiting) or (begins and any(end <= at for end in self._ends))
 
     def waits(self, member: str | None = None) -> bool:
-        """True if a turn of that member, or of anybody, was not played yet."""
+        """Whether a turn of that member, or of anybody, was not played yet."""
         return any(member in (None, turn.identity.member) for turn in self.waiting)
 
     def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
-        """The recording of that turn, now played. Raises `NotRecorded`."""
+        """Take the recording of that turn, which is then played. Raises `NotRecorded`."""
         turn = self.find(identity, stdin)
         if turn is None:
             raise NotRecorded(identity, stdin)
@@ -233,7 +233,7 @@ class Player:
         return turn
 
     def find(self, identity: Identity, stdin: bytes) -> RecordedTurn | None:
-        """The first recording of that turn that was not played yet."""
+        """Find the first recording of that turn that was not played yet."""
         return next((turn for turn in self.waiting if turn.key == (identity, stdin)), None)
 
 
@@ -281,7 +281,7 @@ class Playback:
         return False
 
     def stop(self, why: Failure | None = None, *, hard: bool = False) -> None:
-        """Stop, unless this repeats what ended the recorded turn: that comes in its recorded time."""
+        """Stop, unless `why` repeats the recorded turn's own cut, which comes in its recorded time."""
         cut = self.turn.cut
         again = cut and why and cut.why.kind is why.kind is not FailureKind.INTERRUPTED
         if hard or not again:
@@ -304,11 +304,11 @@ class Playback:
             self._ended(self.turn, self._end)
 
     def _end_at(self, seconds: float) -> Exit:
-        """The end of a turn that is stopped before its own."""
+        """Build the end of a turn that is stopped before its own."""
         return replace(self._end, code=STOPPED, left=(), over_limit=None, seconds=seconds)
 
     async def _stopped_within(self, seconds: float) -> bool:
-        """Let recorded time pass. True if the turn was stopped in that time."""
+        """Let recorded time pass. Return whether the turn was stopped in that time."""
         pause = min(seconds, LONGEST_PAUSE_S) / self._speed
         if not pause > 0:
             await asyncio.sleep(0)
@@ -321,12 +321,12 @@ class Playback:
 
 
 def _earlier(mine: RecordedTurn, at: float, turns: Iterable[RecordedTurn]) -> bool:
-    """True if another one of the turns began before `at`."""
+    """Whether another one of the turns began before `at`."""
     return any(turn.at < at and turn is not mine for turn in turns)
 
 
 def _in_time(turn: RecordedTurn) -> list[Chunk | CutShort]:
-    """The output of the turn, with the cut after the output that came before it."""
+    """List the output of the turn, with the cut after the output that came before it."""
     if turn.cut is None:
         return list(turn.chunks)
     after = next((index for index, chunk in enumerate(turn.chunks) if chunk.at > turn.cut.at), len(turn.chunks))

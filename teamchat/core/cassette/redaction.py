@@ -22,7 +22,7 @@ SHORTEST = 6  # characters; a shorter part of a key is worthless
 class CutRedactor:
     """A redactor that remembers the secrets found by another one, and also removes their pieces.
 
-    `removed` counts what it has replaced.
+    `removed` counts the replacements.
     """
 
     def __init__(self, redact: Callable[[str], str]) -> None:
@@ -31,7 +31,7 @@ class CutRedactor:
         self.removed = 0
 
     def __call__(self, text: str) -> str:
-        """`text` with every secret and piece of one replaced by as many `*`."""
+        """Replace every secret and piece of one in `text` by as many `*`."""
         clean = self._redact(text)
         if clean != text:
             pieces = list(_removed(text, clean))
@@ -47,20 +47,20 @@ class CutRedactor:
         return CUT.join([*(self._without_head(part) if len(part) >= SHORTEST else part for part in parts), last])
 
     def _without_tail(self, part: str) -> str:
-        """What follows a cut, without the longest end of a secret at its beginning."""
+        """Star out the longest end of a secret at the beginning of the text after a cut."""
         size = self._tails.at_end_of(part[: self._tails.longest][::-1])
         self.removed += size > 0
         return "*" * size + part[size:]
 
     def _without_head(self, part: str) -> str:
-        """What is before a cut, without the longest beginning of a secret at its end."""
+        """Star out the longest beginning of a secret at the end of the text before a cut."""
         size = self._heads.at_end_of(part[-self._heads.longest :])
         self.removed += size > 0
         return part[: len(part) - size] + "*" * size
 
 
 class _Beginnings:
-    """Beginnings of texts, of `SHORTEST` characters or more but never the whole. `longest` is the most that one has."""
+    """Beginnings of texts, of `SHORTEST` characters or more but never whole texts. `longest` is the greatest length."""
 
     def __init__(self) -> None:
         self.longest = 0
@@ -72,7 +72,7 @@ class _Beginnings:
             self.longest = max(self.longest, len(text) - 1)
 
     def at_end_of(self, text: str) -> int:
-        """The length of the longest beginning that `text` ends with; 0 if it ends with none."""
+        """Return the length of the longest beginning that `text` ends with; 0 if it ends with none."""
         for at in range(len(text) - SHORTEST + 1):
             piece = text[at:]
             if any(whole.startswith(piece) and whole != piece for whole in self._texts.get(piece[:SHORTEST], ())):
@@ -91,7 +91,7 @@ KeyPath = tuple[str | int, ...]
 
 
 def redact_streamed(lines: list[str], redact: Callable[[str], str]) -> list[str]:
-    """The lines without the secrets that span their pieces. `redact` keeps lengths."""
+    """Remove the secrets that span the pieces of a stream from its lines. `redact` keeps lengths."""
     values = [_parsed(line) for line in lines]
     pieces: defaultdict[KeyPath, list[tuple[int, str]]] = defaultdict(list)
     for index, value in enumerate(values):
@@ -113,7 +113,7 @@ def redact_streamed(lines: list[str], redact: Callable[[str], str]) -> list[str]
 
 
 def _parsed(line: str) -> Any:
-    """The object on the line; None for any other line."""
+    """Read the object on the line; None for any other line."""
     try:
         return json.loads(line) if line.startswith("{") else None
     except (ValueError, RecursionError):
@@ -121,7 +121,7 @@ def _parsed(line: str) -> Any:
 
 
 def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Every text in it with its place. Its depth is limited by the parser."""
+    """List every text in it with its place. Its depth is limited by the parser."""
     waiting: list[tuple[KeyPath, Any]] = [(path, value)]
     while waiting:
         path, value = waiting.pop()
@@ -142,7 +142,7 @@ def _put(value: Any, path: KeyPath, text: str) -> None:
 
 
 class OutputLine(Struct, frozen=True):
-    """A line of output with its line end, and when its last byte came."""
+    """A line of output with its line end, and the time of its last byte."""
 
     at: float
     stream: str
@@ -150,14 +150,14 @@ class OutputLine(Struct, frozen=True):
 
 
 def named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
-    """The folder, if the output mentions it anyway."""
+    """Return the folder if the output mentions it; None otherwise."""
     name = str(cwd)
     written = {form.encode(errors="surrogateescape") for form in (name, json.dumps(name)[1:-1])}
     return name if cwd and any(form in line.data for line in lines for form in written) else None
 
 
 def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
-    """The output of a turn, line by line, in the order in which the lines were complete."""
+    """Split the output of a turn into lines, in the order in which the lines were complete."""
     framers = {"out": LineFramer(MAX_OUTPUT_BYTES), "err": LineFramer(MAX_OUTPUT_BYTES)}
     lines, at = [], 0.0
     for chunk in chunks:

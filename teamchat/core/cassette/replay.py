@@ -68,7 +68,7 @@ def recorded_turn(line: TurnLine) -> RecordedTurn:
 
 
 def _ran(line: RanLine) -> tuple[Ran, bool]:
-    """Where a turn ran. A recording has no process of that host: its name stands for one that began."""
+    """Return where a turn ran. A recording has no process of that host: its name stands for one that began."""
     executor = line.host if line.began else ""
     return Ran(line.host, executor, access_note=line.access_note, teamchat=line.teamchat), line.ended
 
@@ -90,31 +90,31 @@ def _chunk(at: float, stream: str, text: str) -> Chunk:
 
 
 def not_started(error: TeamchatError) -> NotStarted:
-    """The recorded form of a check's error."""
+    """Build the recorded form of the error because of which a turn did not start."""
     kind = next((kind for kind, known in ERRORS.items() if isinstance(error, known)), "usage")
     return NotStarted(kind, str(error), error.hint)
 
 
 def key_of(turn: ReadyTurn) -> tuple[Identity, bytes]:
-    """What a recorded turn is found by."""
+    """Build the key by which a recorded turn is found."""
     identity = Identity(turn.member.name, turn.agent.protocol, turn.prompt.system_text)
     return identity, nameless(turn.prompt.prepared.stdin, turn.scratch)
 
 
 def without_prompt(member: Member) -> Identity:
-    """The identity of a turn that had no host, so that no prompt was made for it."""
+    """Build the identity of a turn that had no host, so that no prompt was made for it."""
     return Identity(member.name, "plain", None)
 
 
 def recorded_team(cassette: Cassette, root: Path) -> Team:
-    """The recorded team; its members work below `root`."""
+    """Build the recorded team; its members work below `root`."""
     return team_from_json(cassette.header.team, root)
 
 
 class RecordedMachine(Machine):
     """The machine as the recording has it in that run: processes, `@paths` that existed. It writes below `root`.
 
-    Once all that was recorded of the run is played, the time is over or a person stops it, if that is how it ended.
+    Once the whole recording of the run is played, the time is over or a person stops it, if that is how it ended.
     """
 
     live = False
@@ -143,7 +143,7 @@ class RecordedMachine(Machine):
             ) from None
 
     async def run_check(self, check: Check, _cwd: Path, _folder: Path, _scratch: Path, stopper: Stopper) -> CheckRun:
-        """The next recorded run of a check, in its recorded time. Raises `NoRecording` if that is of another one."""
+        """Play the next recorded run of a check, in its recorded time. Raises `NoRecording` if it is of another one."""
         line = next(iter(self.checks), None)
         same = line and line.name == check.name and (self._player.lenient or line.command == check.command)
         if line is None or not same:
@@ -212,7 +212,7 @@ class RecordedMachine(Machine):
         return any(isinstance(turn.files, FileChanges) for turn in self._run.turns)
 
     def _upcoming(self, member: Member, part: Part | None = None) -> TurnLine | None:
-        """The member's next turn; of several at the same time the one that does that part."""
+        """Find the member's next turn; of several at the same time the one that does that part."""
         left = Counter(turn.key for turn in self._player.waiting if turn.identity.member == member.name)
         its = [line for line in reversed(self._run.turns) if line.member == member.name]
         its = [line for line in its if _took(left, Identity(line.member, line.agent, line.system), line.stdin.encode())]
@@ -222,13 +222,13 @@ class RecordedMachine(Machine):
 
 
 def _took(left: Counter[tuple[Identity, bytes]], identity: Identity, stdin: bytes) -> bool:
-    """Take one such turn out of those that are `left`; False if there is none."""
+    """Take one such turn out of those that are `left`; return False if there is none."""
     left[identity, stdin] -= 1
     return left[identity, stdin] >= 0
 
 
 def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) -> str:
-    """The difference between the nearest recorded prompt (-) and this one (+)."""
+    """Write the difference between the nearest recorded prompt (-) and this one (+)."""
     mine = _told_lines(identity.system_text, stdin.decode())
     same = [turn for turn in turns if turn.member == identity.member] or list(turns)
     if not same:
@@ -241,7 +241,7 @@ def difference(turns: tuple[TurnLine, ...], identity: Identity, stdin: bytes) ->
 
 
 def _told_lines(system: str | None, stdin: str) -> list[str]:
-    """All that a member received, line by line."""
+    """List everything that a member received, line by line."""
     return [*(system or "").split("\n"), *stdin.split("\n")]
 
 

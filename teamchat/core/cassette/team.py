@@ -1,4 +1,4 @@
-"""A team as JSON and back, with its instruction texts in it: what a cassette begins with.
+"""A team as JSON and back, with its instruction texts in it: the beginning of a cassette.
 
 Paths are relative to the team's folder, and values of environment variables stay out.
 """
@@ -23,7 +23,7 @@ from teamchat.core.team.team import MOST, AgentSpec, Limits, Member, Team
 
 
 def _recorded_key(field: str) -> str:
-    """A cassette names an agent's protocol as a team file does."""
+    """Name a field as a team file does: an agent's protocol is `like`."""
     return "like" if field == "protocol" else field
 
 
@@ -150,18 +150,21 @@ def _check(team: Team, check: Check) -> dict[str, Any]:
 
 
 def _relative(path: Path, root: Path) -> str:
-    """The path relative to the team's folder. Outside it only the name: a cassette has no folders of its machine."""
+    """Make the path relative to the team's folder; outside it only the name stays.
+
+    A cassette has no folders of its machine.
+    """
     return os.path.relpath(path, root) if path.is_relative_to(root) else path.name
 
 
 def team_from_json(recorded: RecordedTeam, root: Path) -> Team:
-    """The team of a cassette. Its members work below the folder `root`, in separate folders if they did so."""
+    """Build the team of a cassette. Its members work below the folder `root`, in separate folders if they did so."""
     own = {name: getattr(recorded, name) for name in RecordedTeam.model_fields}
     return in_folder(Team(**own, root=root), root)
 
 
 def in_folder(team: Team, root: Path) -> Team:
-    """The team with all its members below `root`, an empty folder: a replay touches no other one."""
+    """Move all members of the team below `root`, an empty folder: a replay touches no other one."""
     return replace(
         team,
         root=root,

@@ -42,7 +42,7 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 
 def check_recording(file: Path) -> None:
-    """Raises `UsageError` if the recording cannot be written, or the file to continue is no cassette."""
+    """Check that the recording can be written, and the file to continue is a cassette. Raises `UsageError`."""
     new = Path(os.path.realpath(file))  # the target of a link
     try:
         with contextlib.suppress(FileExistsError):
@@ -62,7 +62,7 @@ NONE_COOLS: Cooling = MappingProxyType({})
 
 
 class Planned(Struct):
-    """What a turn was given that its prompt does not say: `@paths` that existed, a custom command, layers of text."""
+    """A turn's input beside its prompt: `@paths` that existed, a custom command, layers of text."""
 
     existing: set[str] = field(default_factory=set)
     slash: Slash | None = None
@@ -70,7 +70,7 @@ class Planned(Struct):
 
 
 class CassetteWriter:
-    """Appends to the cassette at `path`; `plans` has what is known of each member's next turn.
+    """Appends to the cassette at `path`; `plans` has all that is known of each member's next turn.
 
     Every text of every line is written without the secrets of `env` and of the members' own variables.
     """
@@ -87,7 +87,7 @@ class CassetteWriter:
         self.header = Header.model_validate({**header, "fence_key": fence_key if team.fence else None})
 
     def hide(self, process: Process | None) -> None:
-        """Also write nothing of the secrets in commands that a person has typed as checks; called before `begin`."""
+        """Redact also the secrets in commands that a person has typed as checks; called before `begin`."""
         commands = [check.command for check in process.checks if check.command] if process else []
         secrets = [value for command in commands for value in secrets_in(_words(command))]
         typed = {f"typed {number} SECRET": value for number, value in enumerate(secrets)}
@@ -126,7 +126,7 @@ class CassetteWriter:
         )
 
     def input(self, given: Input, cooling: Cooling = NONE_COOLS, bounds: Bounds = UNBOUNDED) -> None:
-        """Record what begins a run. Images are recorded by name and kind."""
+        """Record the beginning of a run. Images are recorded by name and kind."""
         kind, values = ("resume", {"mode": given.mode.value}) if isinstance(given, Resume) else ("human", _said(given))
         cools = {name: round(seconds, 3) for name, seconds in cooling.items()}
         bound = {"turns": bounds.turns, "only": bounds.only or None, "window": bounds.window}
@@ -140,7 +140,7 @@ class CassetteWriter:
         shown: Sequence[Any],
         printed: Sequence[str],
     ) -> None:
-        """Record the end of the run: the account of what it stored, and what it printed.
+        """Record the end of the run: the account of everything it stored, and its printed output.
 
         Raises `UsageError`, also if a turn could not be written: the recording then breaks off.
         """
@@ -170,12 +170,12 @@ class CassetteWriter:
         self.plans[context.member.name].told = {"answers": context.message.id, "layers": layers} | part
 
     def planned(self, turn: tuple[Identity, bytes]) -> None:
-        """The turn that was in preparation for its member is ready: more of the member's may be prepared meanwhile."""
+        """Close the preparation of a member's turn that is ready: the next one may be prepared meanwhile."""
         if plan := self.plans.pop(turn[0].member, None):
             self._planned[turn] = plan
 
     def turn(self, turn: RecordedTurn) -> None:
-        """Record what crossed the process boundary. A failed write does not fail the turn: `end` reports it."""
+        """Record all that crossed the process boundary. A failed write does not fail the turn: `end` reports it."""
         self._append_if_whole(lambda: self.turn_entry(turn))
 
     def turn_entry(self, turn: RecordedTurn) -> Entry:
@@ -238,7 +238,7 @@ class CassetteWriter:
         return Entry.model_validate({"check": {**self._clean(values), **_as_text(output)}})
 
     def _clean(self, value: Any) -> Any:
-        """JSON with every text redacted."""
+        """Convert the value to JSON with every text redacted."""
         return self._redacted(well_formed_json(value))
 
     def _redacted(self, value: Any) -> Any:
@@ -253,7 +253,7 @@ class CassetteWriter:
                 return value
 
     def _key(self, key: str) -> str:
-        """The format's own names are no secrets, even if a secret has the same value."""
+        """Redact a key, but not the format's own names, even if a secret has the same value."""
         return key if NAME.fullmatch(key) else self.redact(key)
 
     def _append(self, line: Line) -> None:
@@ -266,7 +266,7 @@ class CassetteWriter:
 
 @contextlib.contextmanager
 def _appending(path: Path) -> Iterator[TextIO]:
-    """The file at `path`, open to append. After an error it is as before, or removed if it was created here.
+    """Open the file at `path` to append. After an error it is as before, or removed if it was created here.
 
     A new file is for its owner alone. A line without an end would hide the others.
     """
@@ -286,7 +286,7 @@ def _appending(path: Path) -> Iterator[TextIO]:
 
 
 def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
-    """Values that may be secrets by their names: those of variables, and those in the commands of members and checks.
+    """Collect values that may be secrets by their names: of variables, and in the commands of members and checks.
 
     The names in a team and the words of the format are not secrets.
     """
@@ -303,7 +303,7 @@ def secrets_of(team: Team, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _words(command: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The words of a check's command; of a text also the text itself, where words in quotes belong together."""
+    """List the words of a check's command; of a text also the text itself, where words in quotes belong together."""
     return (command, *command.split()) if isinstance(command, str) else command
 
 
@@ -313,7 +313,7 @@ def _cut(cut: CutShort) -> dict[str, Any]:
 
 
 def _ran(ran: Ran, ended: bool) -> dict[str, Any]:
-    """Where a turn ran, without the folders and commands of that machine."""
+    """Return where a turn ran, without the folders and commands of that machine."""
     began = bool(ran.executor)
     return {"host": ran.host, "began": began, "ended": ended, "access_note": ran.access_note, "teamchat": ran.teamchat}
 
@@ -326,7 +326,7 @@ def _as_text(output: bytes) -> dict[str, str]:
 
 
 def _files(files: FileChanges | NoCheckpoint | None) -> Mapping[str, Any] | None:
-    """The changes without the path of the work tree, which belongs to this machine."""
+    """Return the changes without the path of the work tree, which belongs to this machine."""
     if files is None:
         return None
     fields: Mapping[str, Any] = to_builtins(replace(files, top="") if isinstance(files, FileChanges) else files)

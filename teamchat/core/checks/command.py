@@ -1,7 +1,7 @@
 """Runs the command of a check under a guardian, and judges how it ended.
 
-A check is green by its exit code 0 alone. What ends it without saying anything of the work is no red: a program that is
-missing, a signal from elsewhere, a full disk, a person.
+A check is green by its exit code 0 alone. An end that says nothing of the work is no red: a program that is missing, a
+signal from elsewhere, a full disk, a person.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ _Cut: TypeAlias = Literal["interrupted", "late"]
 class CheckRun(Struct, frozen=True):
     """A run of a check, with at most `LARGEST_OUTPUT` bytes of its output.
 
-    If it wrote more, these are its beginning and its end, with a line between that says how many bytes are left out.
-    A recorded one has the `changes` of the files.
+    A longer output is its beginning and its end, with a line between that says how many bytes are left out. A recorded
+    one has the `changes` of the files.
     """
 
     result: CheckResult
@@ -80,10 +80,10 @@ class CheckRun(Struct, frozen=True):
 
 
 def check_environment(check: Check, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a check: the user's without secrets, and what the team file adds.
+    """Build the environment of a check: the user's without secrets, and the variables that the team file adds.
 
-    Keys of vendors, the variables of a git hook and whatever looks like a secret are passed on only if `env_keep` names
-    them. Variables of teamchat's own are not passed on at all.
+    Keys of vendors, the variables of a git hook and everything that looks like a secret are passed on only if
+    `env_keep` names them. Variables of teamchat's own are not passed on at all.
     """
     passed_on = {
         name: value
@@ -115,7 +115,7 @@ async def run_command(
 def launch_of(
     check: Check, cwd: Path, env: Mapping[str, str], folder: Path, scratch: Path, through: tuple[str, ...] = ()
 ) -> Launch:
-    """What to start for a check."""
+    """Describe the process to start for a check."""
     argv = (*SHELL, check.command) if isinstance(check.command, str) else check.command
     return Launch(
         argv=(*ONE_STREAM, *argv),
@@ -130,7 +130,7 @@ def launch_of(
 
 
 async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
-    """Start what is launched for a check, follow it to its end and judge it."""
+    """Start a check's process, follow it to its end and judge it."""
     if stopper.asked:
         return CheckRun(_interrupted(), b"")
     if not check.command:  # a shell with nothing to run would end with exit code 0
@@ -150,10 +150,10 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
 
 
 def _with_expected(check: Check, verdict: CheckResult, output: bytes, stopper: Stopper) -> CheckResult:
-    """The result with what `expect` finds in the output. A green one in which it finds nothing is red.
+    """Match `expect` against the output; a green result in which it finds nothing becomes red.
 
-    The count is the sum of the numbers of its groups or, without any, of all that it matches, where it matches last. A
-    pattern can take for ever on what a member made the check write, so it is matched in a process of its own.
+    The count is the sum of the numbers of its groups or, without any, of all that it matches, at the last match. A
+    pattern can take for ever on a member's output, so it is matched in a process of its own.
     """
     asked, text = stopper.asked, told(output.decode(errors="replace"))
     program = (sys.executable, "-I", "-S", "-c", _MATCHING, check.expect)
@@ -180,7 +180,7 @@ def _with_expected(check: Check, verdict: CheckResult, output: bytes, stopper: S
 
 
 class CheckOutput:
-    """Keeps the beginning and the end of what is written, in at most `largest` bytes, however much comes."""
+    """Keeps the beginning and the end of an output, in at most `largest` bytes, whatever its size."""
 
     def __init__(self, largest: int = LARGEST_OUTPUT) -> None:
         self.size = 0
@@ -196,7 +196,7 @@ class CheckOutput:
             del self._tail[: -self._largest]
 
     def kept(self, written: int) -> bytes:
-        """What is kept of so many bytes that were written, of which some may not have been read."""
+        """Return the kept part of an output of `written` bytes, some of which may not have been read."""
         if self.size <= self._largest:
             return bytes(self._head + self._tail)
         # the marks stand where the text is cut: there the parts of a secret are looked for
@@ -239,7 +239,7 @@ class _Run:
                 self._end("late")
 
     def _left(self) -> float:
-        """The seconds until it has taken too long."""
+        """Return the seconds until it has taken too long."""
         if self.cut or self._process.exit:
             return math.inf
         return self._process.started + self._check.timeout_s - time.monotonic()
@@ -254,7 +254,7 @@ class _Run:
 
 
 def _written(folder: Path) -> int:
-    """How many bytes the files in `folder` hold of a check, also of those that were not read."""
+    """Count the bytes in the files of a check in `folder`, also those that were not read."""
     sizes = 0
     for name, ours in (("stdout", len(FIRST_LINE)), ("stderr", 0)):
         try:
@@ -265,7 +265,7 @@ def _written(folder: Path) -> int:
 
 
 def _judged_by_teamchat(check: Check, run: _Run, ended: Exit, folder: Path) -> CheckResult | None:
-    """The result of a check whose own end does not count."""
+    """Return the result of a check whose own end does not count; None if it does."""
     if run.cut == "interrupted":
         return _interrupted()
     if is_full(folder):
@@ -289,7 +289,7 @@ def _judged_by_code(check: Check, run: _Run, code: int) -> CheckResult:
 
 
 def _signal(code: int, *, of_shell: bool) -> int | None:
-    """The number of the signal that ended a check, or a command of its shell, which then says 128 and the number."""
+    """Find the number of the signal that ended a check or a command of its shell (exit code 128 + number)."""
     if code < 0:
         return -code
     number = code - 128

@@ -1,4 +1,4 @@
-"""What fails by the output of a check, in a form that is the same when the same fails again."""
+"""The failures in the output of a check, in a form that does not change when they fail again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _CHANGES = regex(r"0x[0-9a-fA-F]+|\btmp\w{4,}|\b[0-9a-f]{8,}\b|[0-9]+(?:[.,:][0-
 
 
 def failing_lines(output: bytes) -> str:
-    """A word for the lines that tell of failures, without their numbers and times; empty if there are none.
+    """Hash the lines that tell of failures, without their numbers and times; empty if there are none.
 
-    Without such a line it is for all of the output.
+    Without such a line the hash is of all of the output.
     """
     lines = [line.strip() for line in told(output.decode(errors="replace")).splitlines()]
     failing = [line for line in lines if _FAILS.search(line)] or [line for line in lines if line]

@@ -1,4 +1,4 @@
-"""What a check protects: patterns of gitignore, and sets of files that configure a test runner or come before it.
+"""The files that a check protects: patterns of gitignore, and sets of files that configure a test runner or precede it.
 
 git itself tells which paths the patterns name. A path is relative to the top of the work tree.
 """
@@ -27,12 +27,12 @@ class ProtectedSet(Struct, frozen=True):
 
 
 def _module(name: str) -> tuple[str, ...]:
-    """The forms in which Python finds a module of that name before the installed one."""
+    """List the forms in which Python finds a module of that name before the installed one."""
     return name, f"{name}.py", f"{name}.pyc", f"{name}.so", f"{name}.*.so"
 
 
 def _shadows() -> Iterator[str]:
-    """What a run from the top, or of a `src` folder, imports in place of a module that pytest needs.
+    """List the files that a run from the top, or of a `src` folder, imports in place of a module that pytest needs.
 
     A folder without `__init__` comes after the installed module.
     """
@@ -72,12 +72,12 @@ _NAMES = (*_TESTS, *(pattern.rpartition("/")[2] for one in SETS.values() for pat
 
 
 def like_tests(paths: Iterable[str]) -> set[str]:
-    """Those of the paths of which a part is named like tests, or like what configures their runner: a guess."""
+    """Find the paths with a part that is named like tests, or like the configuration of their runner: a guess."""
     return {path for path in paths if any(fnmatchcase(part, name) for part in path.split("/") for name in _NAMES)}
 
 
 def protected(protect: Sequence[str], folder: str, paths: Collection[str], new: Collection[str] = ()) -> set[str]:
-    """Those of the `paths` that are protected, by patterns that are relative to `folder`, which may be empty.
+    """Find the `paths` that are protected, by patterns that are relative to `folder`, which may be empty.
 
     A path of `new` was not there before. Blocks while git looks. Raises `CheckpointFailed`.
     """
@@ -94,5 +94,5 @@ def protected(protect: Sequence[str], folder: str, paths: Collection[str], new: 
 
 
 def _rules(everywhere: Sequence[str], own: Sequence[str], folder: str) -> dict[str, Sequence[str]]:
-    """The rules by their folders; a rule of a deeper folder comes later and so rules, as in git."""
+    """Build the rules by their folders; a rule of a deeper folder comes later and so rules, as in git."""
     return {"": everywhere, folder: own} if folder else {"": [*everywhere, *own]}

@@ -1,6 +1,6 @@
-"""A conversation and what prompts quote of it. `manager_of` makes the one of a stored session.
+"""A conversation (`ContextManager`), and the parts of a prompt that quote it (`ContextComposer`).
 
-Composes the parts of a prompt. It is a pure function: the same parts always make the same prompt.
+`manager_of` makes the manager of a stored session. The composer is a pure function: equal parts make equal prompts.
 
 Every text of a prompt comes through here. The user's input is the current message and nothing else, so that it reaches
 a prompt exactly once. The assemblers bring the parts into each CLI's format.

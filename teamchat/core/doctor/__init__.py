@@ -1,1 +1,1 @@
-"""Checks whether what a team needs is there."""
+"""Checks whether everything that a team needs is there."""

@@ -53,7 +53,7 @@ async def ask_members(team: Team, env: Mapping[str, str]) -> AsyncIterator[Docto
 
 
 async def _try_to_write(team: Team, member: Member, inherited: Mapping[str, str]) -> DoctorCheck:
-    """What comes of asking a member with read access to write a file in an empty folder."""
+    """Ask a member with read access to write a file in an empty folder, and report what it does."""
     agent, env = team.agent_of(member), {**inherited, **member.env}
     with temporary_folder("doctor") as folder:
         (empty := folder / "empty").mkdir()
@@ -100,7 +100,7 @@ def _failed(reason: str, code: ExitCode, hint: str | None = None) -> DoctorCheck
 
 
 def _used(usage: Usage | None) -> str:
-    """Tokens and cost as the CLI reports them."""
+    """Write tokens and cost as the CLI reports them."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return "tokens unknown"
     cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
@@ -177,5 +177,5 @@ async def run_alone(turn: LoneTurn) -> TurnEnd:
 
 
 def not_started(error: Exception) -> TurnEnd:
-    """The end of a turn whose process could not be started."""
+    """Build the end of a turn whose process could not be started."""
     return TurnEnd("", Failure(FailureKind.MISSING, f"could not be started: {error}"), Exit(-1))

@@ -1,4 +1,4 @@
-"""Checks what a team needs. It calls no model and creates nothing.
+"""Checks everything that a team needs. It calls no model and creates nothing.
 
 It runs only the built-in CLIs: with `--version`, and with `--help` if the member has `args`.
 """
@@ -61,7 +61,7 @@ _REFUSED = regex(
 def check_arguments(
     args: Iterable[str], program: str, runner: Runner, env: Mapping[str, str], ask: Ask
 ) -> DoctorCheck | None:
-    """A finding about the options in `args`; None if there are none. Blocks.
+    """Check the options in `args` against the program's help; None if there are none. Blocks.
 
     A CLI may take an option that its help leaves out, so an option that the help lacks is only a warning.
     """
@@ -86,7 +86,7 @@ def check_arguments(
 
 
 def refused_arguments(reason: str) -> bool:
-    """True if a turn failed because its CLI refused an argument, by its error text (2.1.330, 0.169.0 and 0.61.0)."""
+    """Whether a turn failed because its CLI refused an argument, by its error text (2.1.330, 0.169.0 and 0.61.0)."""
     return bool(_REFUSED.search(reason))
 
 
@@ -107,12 +107,12 @@ LookForHosts = Callable[[Sequence[Member], Mapping[str, str]], Iterator[DoctorCh
 
 
 def look_for_none(_members: Sequence[Member], _env: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Finds nothing about hosts."""
+    """Find nothing about hosts."""
     return iter(())
 
 
 class _Post(Struct, frozen=True):
-    """A member and what would run it: its runner, its whole environment, and its program's path."""
+    """A member with its runner, its whole environment, and its program's path."""
 
     member: Member
     agent: AgentSpec
@@ -133,7 +133,7 @@ class _Post(Struct, frozen=True):
 def check_members(
     team: Team, env: Mapping[str, str], ask: Ask, *, trusted: bool, hosts: LookForHosts = look_for_none
 ) -> Iterator[DoctorCheck]:
-    """The findings about every AI member, in order. All programs are asked for their versions at the same time."""
+    """Check every AI member, in order. All programs are asked for their versions at the same time."""
     posts = [_post(team, member, env) for member in team.ai_members]
     asked = [post for post in posts if not post.member.host and (trusted or not post.member.env)]
     versions, arguments = _versions(asked, ask), _arguments(asked, ask)
@@ -144,7 +144,7 @@ def check_members(
 
 
 def _on_host(member: Member) -> Iterator[DoctorCheck]:
-    """What is known here of a member that runs on a host."""
+    """Report the facts known here of a member that runs on a host."""
     text = f"runs on {member.hosts}, whose program, version and login are not looked for here"
     yield DoctorCheck(member.name, "program", "note", text)
     yield _folder(member)
@@ -188,7 +188,7 @@ def _findings(
 
 
 def _settings(post: _Post) -> Iterator[DoctorCheck]:
-    """The settings files that keep a CLI from starting. Codex's configuration is checked with its login."""
+    """Report the settings files that keep a CLI from starting. Codex's configuration is checked with its login."""
     for file, why in post.runner.unreadable(job_of(post.member, post.agent, post.env)):
         text = f"{file} cannot be read: {why}"
         yield DoctorCheck(post.member.name, "settings", "failed", text, str(file), code=CANNOT_RUN)
@@ -217,7 +217,7 @@ def _access(post: _Post) -> DoctorCheck:
 
 
 def _tools(post: _Post) -> Iterator[DoctorCheck]:
-    """Checks whether the servers and the package that its keys name are installed."""
+    """Check whether the servers and the package that its keys name are installed."""
     member = post.member
     given = [*(member.mcp or ()), *(["git"] if member.git else [])]
     if not given:
@@ -239,7 +239,7 @@ def _folder(member: Member) -> DoctorCheck:
 
 
 def _files(member: Member) -> Iterator[DoctorCheck]:
-    """Warns where git does not read the repository in which the member works."""
+    """Warn where git does not read the repository in which the member works."""
     missing = why_none(member.cwd)
     if missing and missing.refused:
         text = f"what changes is not recorded, and undo cannot restore it: {missing.reason}"
@@ -247,7 +247,7 @@ def _files(member: Member) -> Iterator[DoctorCheck]:
 
 
 def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
-    """The findings about the arguments of each member that has some."""
+    """Check the arguments of each member that has some."""
     with_args = [post for post in posts if isinstance(post.program, str) and post.is_builtin and post.member.args]
     with ThreadPoolExecutor() as pool:
 
@@ -259,7 +259,7 @@ def _arguments(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
 
 
 def _versions(posts: Iterable[_Post], ask: Ask) -> dict[str, DoctorCheck]:
-    """The version of each program, by its path."""
+    """Find the version of each program, by its path."""
     programs = {post.program: post for post in posts if isinstance(post.program, str) and (post.is_builtin or post.row)}
     with ThreadPoolExecutor() as pool:
         checks = {
@@ -279,9 +279,9 @@ def examine(
     ask: Ask,
     hosts: LookForHosts = look_for_none,
 ) -> Iterator[DoctorCheck]:
-    """Every finding about the team of `--team`, or of this folder: its members, the store, its file, Python.
+    """Check the team of `--team`, or of this folder: its members, the store, its file, Python.
 
-    `hosts` looks for those of the members that run on one.
+    `hosts` looks for the hosts of members that run on one.
 
     Raises `UnknownName` when `option` names no team.
     """
@@ -306,14 +306,14 @@ def examine(
 
 
 def _absent(*, needed: bool) -> Iterator[DoctorCheck]:
-    """The built-in agents that are not installed, if no team file says which ones are needed."""
+    """Report the built-in agents that are not installed, if no team file says which ones are needed."""
     for spec in BUILTIN_AGENTS.values():
         if not shutil.which(spec.command[0]):
             yield replace(not_installed(INSTALL[spec.name], needed=needed), member=spec.name)
 
 
 def _by_rows(env: Mapping[str, str], ask: Ask) -> Iterator[DoctorCheck]:
-    """The version of each installed agent that a row describes."""
+    """Report the version of each installed agent that a row describes."""
     try:
         rows = dict(all_rows())
     except TeamFileProblem as problem:
@@ -347,14 +347,14 @@ def _file(team: Team) -> DoctorCheck:
 
 
 def _stored(root: Path) -> Iterator[DoctorCheck]:
-    """The store, and where it has no conversation, those that the folder may have had under another name."""
+    """Report the store; without a conversation in it, also those that the folder may have had under another name."""
     yield _store(root)
     if not has_sessions(workspace_path(root)) and (moved := told_of_moved(root)):
         yield DoctorCheck(None, "moved", "warning", moved[0], hint=moved[1])
 
 
 def _store(root: Path) -> DoctorCheck:
-    """Checks whether the workspace's store can be written, or created."""
+    """Check whether the workspace's store can be written, or created."""
     file = workspace_path(root) / STORE_NAME
     try:
         if file.exists():
@@ -375,7 +375,7 @@ def _store(root: Path) -> DoctorCheck:
 
 
 def _sqlite() -> DoctorCheck:
-    """Checks whether Python's SQLite has the features that the store needs."""
+    """Check whether Python's SQLite has the features that the store needs."""
     version = sqlite3.sqlite_version
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:

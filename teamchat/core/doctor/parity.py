@@ -1,4 +1,4 @@
-"""What a member has of the plain CLI's features, by CLI and access. `make parity` measures it, docs/parity.md shows it.
+"""A member's share of the plain CLI's features, by CLI and access. `make parity` measures it, docs/parity.md shows it.
 
 The plain CLI is one whose user approves whatever it asks, in a folder that the user trusts in it.
 """
@@ -78,13 +78,13 @@ TOLD: Mapping[str, str] = MappingProxyType(
 
 @cache
 def parity() -> Mapping[Vendor, Held]:
-    """The measured rows, by CLI."""
+    """Read the measured rows, by CLI."""
     rows: Mapping[Vendor, Held] = json.loads(Path(__file__).with_name("parity.json").read_bytes())
     return rows
 
 
 def features_without(agent: AgentSpec, job: Job) -> tuple[str, ...]:
-    """The features that a member lacks and its CLI alone would have, in words. Nothing is known of other programs.
+    """List the features that a member lacks and its CLI alone would have, in words; none for other programs.
 
     `Runner.reads_note` reports a project's own hooks and servers.
     """

@@ -1,4 +1,4 @@
-"""Checks the store: what is wrong with it, a backup, and what can be read of a damaged one."""
+"""Checks the store: its problems, a backup, and the readable part of a damaged one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Backup(Struct, frozen=True):
     numbers: dict[str, int]
 
     def put_back(self, store: Path, away: Path) -> str:
-        """The command that restores it. It moves the folder of `store` to `away`.
+        """Write the command that restores it. It moves the folder of `store` to `away`.
 
         The old write-ahead log must not reach the new store.
         """
@@ -40,7 +40,7 @@ class Backup(Struct, frozen=True):
 
 
 def newest_whole(store: Path) -> Backup | None:
-    """The newest undamaged backup of `store`. Each one is checked in a copy that is updated to this version."""
+    """Find the newest undamaged backup of `store`. Each one is checked in a copy that is updated to this version."""
     for file in sorted(store.parent.glob(f"{store.stem}-*.backup*"), reverse=True):
         with temporary_folder("backup") as folder:
             copy = folder / store.name
@@ -61,7 +61,7 @@ TOLD = ("session", "message", "turn")
 
 
 def examine_store(root: Path) -> Iterator[DoctorCheck]:
-    """Check and back up the store of the workspace `root`. What can be read of a damaged one goes into a new folder."""
+    """Check and back up the store of the workspace `root`. The readable part of a damaged one gets a new folder."""
     file = workspace_path(root) / STORE_NAME
     if file.exists():
         yield from _examine(file)
@@ -115,7 +115,7 @@ def _backup(db: Database) -> DoctorCheck:
 
 
 def _of_damaged(backup: DoctorCheck) -> DoctorCheck:
-    """The copy of a damaged file, under a name that no backup has."""
+    """Rename the copy of a damaged file, so that it has no backup's name."""
     if backup.value is None:  # the copy could not be written
         return backup
     file = Path(backup.value)
@@ -124,7 +124,7 @@ def _of_damaged(backup: DoctorCheck) -> DoctorCheck:
 
 
 def _rescued(file: Path) -> Iterator[DoctorCheck]:
-    """What could be rescued, and the newest undamaged backup. The command restores whichever has more."""
+    """Report the rescued rows, and the newest undamaged backup. The command restores whichever has more."""
     whole = newest_whole(file)
     folder = unused(file.parent.with_name(f"{file.parent.name}.rescued"))
     rescued: dict[str, int] = {}
@@ -160,7 +160,7 @@ def _earlier(whole: Backup, store: Path, *, better: bool) -> DoctorCheck:
 
 
 def _has_all(numbers: dict[str, int], others: dict[str, int]) -> bool:
-    """True if there are as many rows of each kind as in the other store."""
+    """Whether each kind has at least as many rows as in the other store."""
     return all(numbers.get(noun, 0) >= number for noun, number in others.items())
 
 
@@ -178,5 +178,8 @@ def _aside(folder: Path) -> Path:
 
 
 def _away(folder: Path) -> str:
-    """The command that begins anew. It moves the whole folder: the old write-ahead log must not reach the new store."""
+    """Write the command that begins anew.
+
+    It moves the whole folder: the old write-ahead log must not reach the new store.
+    """
     return f"mv {quote(str(folder))} {quote(str(_aside(folder)))}"

@@ -1,4 +1,4 @@
-"""Finds the installed version of an agent CLI, and what the ledger of proven versions has on it."""
+"""Finds the installed version of an agent CLI, and its rows in the ledger of proven versions."""
 
 from __future__ import annotations
 
@@ -25,30 +25,33 @@ HOLDS = ("ok", "warning")
 
 @cache
 def ledger() -> Mapping[Vendor, Mapping[str, Rows]]:
-    """The rows by CLI and version."""
+    """Read the rows by CLI and version."""
     rows: Mapping[Vendor, Mapping[str, Rows]] = json.loads(Path(__file__).with_name("ledger.json").read_bytes())
     return rows
 
 
 def shortfalls(vendor: Vendor, version: str) -> tuple[str, ...] | None:
-    """The rows that fail for this version; None if the ledger does not have the version."""
+    """List the rows that fail for this version; None if the ledger does not have the version."""
     rows = ledger()[vendor].get(version)
     return None if rows is None else tuple(name for name, row in rows.items() if row["state"] not in HOLDS)
 
 
 def newest_proven(vendor: Vendor) -> str:
-    """The newest version that passes every row."""
+    """Find the newest version that passes every row."""
     return max((version for version in ledger()[vendor] if not shortfalls(vendor, version)), key=version_numbers)
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """The numbers by which versions are compared. A pre-release (1.2.0-rc1) counts as the version that follows it."""
+    """Read the numbers by which versions are compared.
+
+    A pre-release (1.2.0-rc1) counts as the version that follows it.
+    """
     match = re.match(r"[\d.]*\d", version)
     return tuple(int(number) for number in match[0].split(".") if number) if match else ()
 
 
 def reports_denials(runner: Runner, version: str | None) -> bool:
-    """True if a turn without a reported refusal had none. Only versions proven to report refusals are trusted."""
+    """Whether a turn without a reported refusal had none. Only versions proven to report refusals are trusted."""
     if not runner.reports_denials or runner.vendor is None or version is None:
         return False
     missing = shortfalls(runner.vendor, version)
@@ -68,14 +71,14 @@ _NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script with
 def check_version(
     name: str, program: str, runner: Runner, env: Mapping[str, str], ask: Ask, answer_s: float = ANSWER_S
 ) -> DoctorCheck:
-    """The finding about the version that the program of the built-in agent `name` reports. Blocks."""
+    """Check the version that the program of the built-in agent `name` reports. Blocks."""
     assert runner.vendor
     version = _asked(program, ("--version",), env, ask, answer_s)
     return version if isinstance(version, DoctorCheck) else known_version(version, runner.vendor, INSTALL[name])
 
 
 def check_row(row: AgentRow, program: str, env: Mapping[str, str], ask: Ask) -> DoctorCheck:
-    """The finding about the version of a program that a row describes. Blocks."""
+    """Check the version of a program that a row describes. Blocks."""
     version = _asked(program, row.version, env, ask, ANSWER_S)
     if isinstance(version, DoctorCheck):
         return version
@@ -91,7 +94,7 @@ def check_row(row: AgentRow, program: str, env: Mapping[str, str], ask: Ask) -> 
 
 
 def _asked(program: str, words: Sequence[str], env: Mapping[str, str], ask: Ask, answer_s: float) -> str | DoctorCheck:
-    """The version that a program says it has, or the finding that it said none."""
+    """Ask a program for its version; return a finding if it reports none."""
     said_to = " ".join(words)
     try:
         code, said = ask((str(Path(program).absolute()), *words), env, NEUTRAL, answer_s)
@@ -112,7 +115,7 @@ def _broken(text: str) -> DoctorCheck:
 
 
 def known_version(version: str, vendor: Vendor, upgrade: str) -> DoctorCheck:
-    """What the ledger has on this version."""
+    """Report the ledger's rows on this version."""
     newest, missing = newest_proven(vendor), shortfalls(vendor, version)
     beside = "" if version == newest else f"; the newest proven is {newest}"
     if missing:

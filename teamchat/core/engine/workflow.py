@@ -99,9 +99,9 @@ class Part(Struct, frozen=True):
 
 MOST_ROUNDS = 100
 DOER, PERSON = "doer", "person"
+"""The roles of `until` that the engine knows: the member that does the task, and a person who speaks in between."""
 PLAN = "'s plan"  # The end of a plan's label.
 LAST_REVIEW = "your last review"  # The label of a message that a reviewer is shown.
-"""The roles of `until` that the engine knows: the member that does the task, and a person who speaks in between."""
 
 
 class Kind(StrEnum):

@@ -1,7 +1,7 @@
-"""Renames that destroy nothing: two names exchange what they have, or a name moves where none was.
+"""Renames that destroy nothing: two names exchange their files, or a name moves to a free one.
 
 Linux has `renameat2` for it, macOS `renameatx_np`. Where a file system knows neither, a file is linked and renamed in
-steps: then its name is missing for a moment, and never something of somebody else's.
+steps: then its name is missing for a moment, and never another file of somebody's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUP
 
 
 def move(old_folder: int, old: str, new_folder: int, new: str) -> None:
-    """Rename what is at `old`. Raises `FileExistsError` where anything is at `new`, and other `OSError`."""
+    """Rename the entry at `old`. Raises `FileExistsError` where anything is at `new`, and other `OSError`."""
     sys.audit("os.rename", old, new, old_folder, new_folder)
     if _rename(old_folder, old, new_folder, new, exchange=False):
         return
@@ -56,7 +56,7 @@ def exchange(one_folder: int, one: str, other_folder: int, other: str) -> None:
 
 
 def _rename(old_folder: int, old: str, new_folder: int, new: str, *, exchange: bool) -> bool:
-    """False where the system or the file system does not know such a rename."""
+    """Rename a file; return False where the system or the file system does not know such a rename. Raises `OSError`."""
     function, no_replace, swap = _function()
     if function is None:
         return False

@@ -1,6 +1,6 @@
-"""Where teamchat keeps its own files: the user's state and configuration folders.
+"""The places of teamchat's own files: the user's state and configuration folders.
 
-They are outside the folders that agents work in, so that no agent edits the record of what it did.
+They are outside the folders that agents work in, so that no agent edits the record of its own work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNFIT = regex(r"[^A-Za-z0-9._-]+")
 
 
 def state_path() -> Path:
-    """`TEAMCHAT_HOME`, or the user's state folder; it need not exist.
+    """Return `TEAMCHAT_HOME`, or the user's state folder; it need not exist.
 
     Raises `StoreError` for a user without a home folder (in a container, say).
     """
@@ -37,15 +37,15 @@ def state_path() -> Path:
 
 
 def workspace_path(root: Path) -> Path:
-    """The state folder of the workspace `root`, the same however `root` is written; it need not exist.
+    """Find the state folder of the workspace `root`, equal for all spellings of `root`; it need not exist.
 
-    Raises `StoreError` where a link stands for it: whoever put it there would choose where the record is.
+    Raises `StoreError` where a link stands for it: its author could choose where the record is.
     """
     return state_folder_of(root.resolve())
 
 
 def state_folder_of(real: Path) -> Path:
-    """The same for a folder that need not be there any more, by its path without links. Raises `StoreError`."""
+    """Find the state folder of a folder that may be gone, by its path without links. Raises `StoreError`."""
     name = _UNFIT.sub("-", real.name).strip(".-")[:40] or "folder"
     digest = sha256(os.fsencode(real)).hexdigest()[:12]
     folder = state_path() / "workspaces" / f"{name}-{digest}"
@@ -55,7 +55,7 @@ def state_folder_of(real: Path) -> Path:
 
 
 def workspace_folders() -> list[Path]:
-    """The state folders of all workspaces. None is a link, which is not followed."""
+    """List the state folders of all workspaces. Links are left out."""
     try:
         return [
             folder for folder in (state_path() / "workspaces").iterdir() if folder.is_dir() and not folder.is_symlink()
@@ -65,12 +65,12 @@ def workspace_folders() -> list[Path]:
 
 
 def state_dir() -> Path:
-    """`state_path`, created for the user alone. Raises `StoreError`."""
+    """Create `state_path` for the user alone. Raises `StoreError`."""
     return _private(state_path())
 
 
 def workspace_dir(root: Path) -> Path:
-    """`workspace_path`, created for the user alone. Raises `StoreError`."""
+    """Create `workspace_path` for the user alone. Raises `StoreError`."""
     folder = workspace_path(root)
     for parent in (state_path(), folder.parent):  # a folder's mode is not that of the parents that are made with it
         _private(parent)
@@ -78,12 +78,12 @@ def workspace_dir(root: Path) -> Path:
 
 
 def config_dir() -> Path:
-    """The folder that holds the user's `teams/`; without a home folder the state folder. It need not exist."""
+    """Return the folder of the user's `teams/`; without a home folder the state folder. It need not exist."""
     return _users_own("XDG_CONFIG_HOME", ".config") or state_path()
 
 
 def _users_own(variable: str, below: str) -> Path | None:
-    """The folder `teamchat` in that of the variable, else `below` the home folder; None without a home folder.
+    """Find the folder `teamchat` in that of the variable, else `below` the home folder; None without a home folder.
 
     A relative path in a variable would be another place in every working folder, so it counts as none.
     """

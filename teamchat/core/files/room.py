@@ -1,4 +1,4 @@
-"""How much room is left on a disk."""
+"""The free room on a disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LITTLE = 64 * 1024  # bytes; with less room on the disk an output may be cut sho
 
 
 def room_in(folder: Path) -> int | None:
-    """The number of bytes that the user can still write there; None is unknown."""
+    """Return the number of bytes that the user can still write there; None is unknown."""
     try:
         disk = os.statvfs(folder)
     except OSError:
@@ -19,6 +19,6 @@ def room_in(folder: Path) -> int | None:
 
 
 def is_full(folder: Path) -> bool:
-    """True if the disk has so little room that output written there may have been lost: few programs notice."""
+    """Whether the disk has so little room that output written there may be lost: few programs notice."""
     room = room_in(folder)
     return room is not None and room <= LITTLE

@@ -1,4 +1,4 @@
-"""One conversation runs at a time per session: a lock on a file, with who holds it written inside."""
+"""One conversation runs at a time per session: a lock on a file, with its holder written inside."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ LONGEST_HOLDER = 300  # characters that are told of what a lock says
 
 
 class Holder(Struct, frozen=True):
-    """The process that holds a lock, by its number where it runs, and what it says of itself.
+    """The process that holds a lock, by its number where it runs, and its own description.
 
-    `name` is that of `named` of the guardian; None where an older teamchat wrote the lock, or could not see itself.
+    `name` is the one that the guardian's `named` gives; None where an older teamchat wrote the lock, or could not see
+    itself.
     """
 
     process: int
@@ -43,7 +44,7 @@ class Holder(Struct, frozen=True):
 
 
 def lock_in(state: Path, session: int) -> Path:
-    """The lock file of a session, by its id in the store of that state folder."""
+    """Return the lock file of a session, by its id in the store of that state folder."""
     return state / f"session-{session}.lock"
 
 
@@ -90,7 +91,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
 
 
 def holder_of(path: Path) -> tuple[int, str] | None:
-    """The process that holds the lock at `path`, and what it says of itself; None when nobody does.
+    """Find the process that holds the lock at `path`, and its own description; None when nobody does.
 
     Raises `StoreError` if the lock names no process that could hold it.
     """
@@ -99,7 +100,10 @@ def holder_of(path: Path) -> tuple[int, str] | None:
 
 
 def look_at(path: Path) -> Holder | None:
-    """The same with what is needed to signal it."""
+    """Find the holder of the lock at `path`, with everything that is needed to signal it; None when nobody holds it.
+
+    Raises `StoreError` if the lock names no process that could hold it.
+    """
     if not path.exists():
         return None
     file = _open(path)
@@ -118,7 +122,7 @@ def look_at(path: Path) -> Holder | None:
 
 
 def is_held(path: Path) -> bool:
-    """True if a process holds the lock at `path`, or if it cannot be opened."""
+    """Whether a process holds the lock at `path`, or the lock cannot be opened."""
     try:
         return look_at(path) is not None
     except StoreError:
@@ -126,7 +130,7 @@ def is_held(path: Path) -> bool:
 
 
 def _has_ended(file: int) -> bool:
-    """True if the holder was killed, or has released the lock, and nobody else says that it holds it."""
+    """Whether the holder was killed, or has released the lock, and no other process claims it."""
     holder, written = _read(file)
     if holder is None:
         return not written
@@ -163,9 +167,9 @@ def _take(file: int, path: Path) -> bool:
 
 
 def _is_around(holder: Holder) -> bool:
-    """True if this process runs inside an agent of a turn of the holder: it descends from it.
+    """Whether this process runs inside an agent of a turn of the holder: it descends from it.
 
-    In a container everything descends from process 1: there the turn's mark says so.
+    In a container everything descends from process 1: there the turn's mark decides.
     """
     here = holder.here
     if here is not None and here < FIRST_PID:
@@ -186,7 +190,7 @@ def _written(file: int) -> str:
 
 
 def _read(file: int) -> tuple[Holder | None, str]:
-    """The holder that the lock names, if that could hold it, and what it says of itself.
+    """Read the lock's holder, if that could hold it, and its own description.
 
     Process 1 of a machine holds none and that of a container may: it counts only where the lock names it whole.
     """

@@ -66,7 +66,7 @@ FOLDER = "temporary"
 
 @contextmanager
 def temporary_folder(purpose: str) -> Iterator[Path]:
-    """A new folder for the user alone, which is removed at the end. Those of killed processes are removed first.
+    """Make a new folder for the user alone, which is removed at the end; those of killed processes are removed first.
 
     Raises `StoreError` if it cannot be made.
     """
@@ -82,7 +82,7 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
 
 
 def _made(purpose: str) -> tuple[Path, int]:
-    """A new folder, and the lock on it that says that its owner lives."""
+    """Make a new folder, and the lock on it that says that its owner lives."""
     import tempfile  # only some commands make one
 
     parent = state_dir() / FOLDER
@@ -101,7 +101,7 @@ def _made(purpose: str) -> tuple[Path, int]:
 
 
 def _locked(folder: Path) -> int:
-    """The lock on a folder, held until it is closed. Raises `OSError` if another process has it."""
+    """Lock a folder until the lock is closed. Raises `OSError` if another process has it."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

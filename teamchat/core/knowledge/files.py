@@ -50,7 +50,7 @@ class FileSet(Struct, frozen=True):
 
 
 def find_files(named: Mapping[str, Path]) -> FileSet:
-    """The files below these paths, each once, in the order of the paths, then breadth first and by name.
+    """Find the files below these paths, each once, in the order of the paths, then breadth first and by name.
 
     The paths are absolute and resolved. If a link has replaced a path since the team file was read, it is left out.
     """
@@ -129,7 +129,7 @@ def _found(path: Path, name: str, about: os.stat_result) -> KnowledgeFile:
 
 
 def read_source(found: KnowledgeFile) -> bytes | None:
-    """The file's content. None if it cannot be read, is no longer a regular file, or has become too large."""
+    """Read the file. None if it cannot be read, is no longer a regular file, or has become too large."""
     try:
         # a pipe would never open, and a link that replaced the file may lead anywhere
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -143,7 +143,7 @@ def read_source(found: KnowledgeFile) -> bytes | None:
 
 
 def harmless_text(content: bytes) -> str | None:
-    """The text of a file without escape sequences, since anybody may have written it.
+    """Decode a file without escape sequences, since anybody may have written it.
 
     None for a file that contains a NUL or is not UTF-8.
     """

@@ -1,13 +1,13 @@
-"""The search index of a workspace's knowledge files. It is a cache: a damaged one is built again.
+"""The search index of a workspace's knowledge files, and the pieces into which their texts are cut.
 
-A file is read again when its times or size change, and indexed again when its hash does. If nothing has changed, a turn
-only lists the folders. The index holds no messages and belongs to no session.
+The index is a cache: a damaged one is built again. A file is read again when its times or size change, and indexed
+again when its hash does. If nothing has changed, a turn only lists the folders. The index holds no messages and belongs
+to no session.
 
-Cuts a text into pieces that are found and quoted separately. Joined again they are the text, byte for byte.
-
-Markdown is cut at its headings. Any other text is cut at blank lines, first at those before an unindented line: the
-text between them is a paragraph, or one function of a program. A piece that is still too large is cut at lines, then
-sentences, then words.
+A text is cut into pieces that are found and quoted separately. Joined again they are the text, byte for byte. Markdown
+is cut at its headings. Any other text is cut at blank lines, first at those before an unindented line: the text between
+them is a paragraph, or one function of a program. A piece that is still too large is cut at lines, then sentences, then
+words.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class KnowledgeIndex:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[OpenIndex]:
-        """Raises `StoreError`."""
+        """Open the index; a damaged one is removed, and the next turn creates a new one. Raises `StoreError`."""
         try:
             db = self._connect()
         except sqlite3.DatabaseError as error:
@@ -225,7 +225,7 @@ class OpenIndex:
         self._db.execute("DELETE FROM files WHERE id = ?", (row,))
 
     def whole(self, files: dict[int, KnowledgeFile]) -> list[KnowledgeHit]:
-        """Every piece of these files, in order."""
+        """List every piece of these files, in order."""
         rows = self._db.execute(
             """SELECT file, number, first, last, heading, bytes, text FROM pieces
             WHERE file IN (SELECT value FROM json_each(?))""",
@@ -236,7 +236,7 @@ class OpenIndex:
         return [hit for _, hit in sorted(hits, key=lambda pair: (pair[0], pair[1].number))]
 
     def search(self, files: dict[int, KnowledgeFile], query: str) -> list[KnowledgeHit]:
-        """The pieces of these files that match best, best first. A word in a heading counts twice."""
+        """Find the pieces of these files that match best, best first. A word in a heading counts twice."""
         rows = self._db.execute(
             """SELECT file, number, first, last, pieces.heading, bytes, text, -bm25(words, 2.0, 1.0) AS score
             FROM words JOIN pieces ON pieces.id = words.rowid WHERE words MATCH ?
@@ -268,7 +268,7 @@ class FilePiece(Struct, frozen=True):
 
 
 def cut_pieces(text: str, *, markdown: bool) -> list[FilePiece]:
-    """All of `text` in order, each piece at most `LARGEST` bytes. The cost is linear."""
+    """Cut all of `text` in order into pieces of at most `LARGEST` bytes. The cost is linear."""
     pieces: list[FilePiece] = []
     line = 1
     for heading, section in _sections(text) if markdown else [("", text)]:
@@ -280,7 +280,7 @@ def cut_pieces(text: str, *, markdown: bool) -> list[FilePiece]:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Headings and text of every section. A heading without a text of its own belongs to the section that follows."""
+    """Split the text into sections with their headings. A heading without text belongs to the next section."""
     path: list[str] = []
     held: list[str] = []
     has_text = False
@@ -301,7 +301,7 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _level(line: str) -> int:
-    """The heading level of the line, from 1; 0 for other lines."""
+    """Return the heading level of the line, from 1; 0 for other lines."""
     bare = line.strip()
     level = len(bare) - len(bare.lstrip("#"))
     indented = line.startswith(("    ", "\t"))
@@ -313,7 +313,7 @@ def _named(path: Iterable[str]) -> str:
 
 
 def _after(fence: str, line: str) -> str:
-    """The code fence that is open on the next line; empty if none is."""
+    """Return the code fence that is open on the next line; empty if none is."""
     match = _FENCE.match(line)
     if not fence:
         return match[1] if match else ""
@@ -322,7 +322,7 @@ def _after(fence: str, line: str) -> str:
 
 
 def _fitting(text: str, level: int = 0) -> list[str]:
-    """`text` in parts that are not too large, cut at the coarsest of the `LEVELS` that is fine enough."""
+    """Cut `text` into parts that are small enough, at the coarsest of the `LEVELS` that is fine enough."""
     if byte_length(text) <= LARGEST:
         return [text] if text else []
     fitting: list[str] = []
@@ -342,7 +342,7 @@ def _fitting(text: str, level: int = 0) -> list[str]:
 
 
 def _blocks(text: str, begins: Callable[[str], bool]) -> list[str]:
-    """Parts whose first line follows a blank line, and for which `begins` is true."""
+    """Split the text before each line that follows a blank line, and for which `begins` is true."""
     parts: list[list[str]] = [[]]
     blank = False
     for line in _LINE.findall(text):

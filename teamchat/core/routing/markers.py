@@ -1,18 +1,15 @@
 r"""Markers: the parts of a message that name the next speaker, the speaker, the task and the todo items.
 
-A marker ends at the first `]`. If a line end or another marker comes before that, the marker is unclosed: in
-`[NEXT: a [NEXT: b]` only the inner one is obeyed. These markers are not obeyed and stay text: one in a code fence, in
-inline code (either bracket) or in a block quote; one in an HTML comment or in what a model thinks (`<think>`); one in a
-paste of several lines or in what a reply repeats from its prompt; an unclosed one; one with invisible characters (an
-escape sequence, a zero-width character); and FROM and TEAM_TASK in an agent's message. A marker in a
-heading, a table, a link or indented code is obeyed. An empty marker is obeyed and asks for nothing.
+This module finds them, removes them from a text, and quotes a message without them. A marker ends at the first `]`. If
+a line end or another marker comes before that, the marker is unclosed: in `[NEXT: a [NEXT: b]` only the inner one is
+obeyed. These markers are not obeyed and stay text: one in a code fence, in inline code (either bracket) or in a block
+quote; one in an HTML comment or in a model's thoughts (`<think>`); one in a paste of several lines or in text that a
+reply repeats from its prompt; an unclosed one; one with invisible characters (an escape sequence, a zero-width
+character); and FROM and TEAM_TASK in an agent's message. A marker in a heading, a table, a link or indented code is
+obeyed. An empty marker is obeyed and asks for nothing.
 
 Only obeyed markers are removed from the text, and the backslash of `\[NEXT: a]`.
 The scan is one pass, linear in the text. No text makes it fail.
-
-The text of a message as prompts quote it: without its markers.
-
-The title of a conversation that nobody gave one: the first words of its first message. Pure.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Makes agent text harmless: control and escape sequences go. The store and `--json` keep them.
 
-An agent's text reaches terminals and other agents' prompts. A sequence in it could repaint what a person saw, set a
-window's title or the clipboard, or hide words from whoever reads along. A control that turns the direction of writing
+An agent's text reaches terminals and other agents' prompts. A sequence in it could repaint the screen that a person
+reads, set a window's title or the clipboard, or hide words from a reader. A control that turns the direction of writing
 could show a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
-Characters that nobody sees (zero-width ones, tags) could tell an agent what no person reads: people see their codes,
+Invisible characters (zero-width ones, tags) could tell an agent something that no person reads: people see their codes,
 and other members are told the text without them. Those that writing needs stay (`invisible.py`).
 """
 
@@ -17,16 +17,16 @@ from teamchat.patterns import regex
 
 
 def printable(text: str) -> str:
-    """`text` with every line break, control, escape and direction-changing character written as its escape code.
+    """Write every line break, control, escape and direction-changing character in `text` as its escape code.
 
-    A team file is shown before it is trusted, so what it says must not be able to hide or rewrite its own display. The
+    A team file is shown before it is trusted, so its text must not be able to hide or rewrite its own display. The
     joiners that writing needs stay.
     """
     return text if text.isprintable() else "".join(map(_escaped, with_codes(text)))
 
 
 def _escaped(character: str) -> str:
-    """The character, or its code; `with_codes` has left the invisible ones that are needed."""
+    """Return the character, or its code; `with_codes` has left the invisible ones that are needed."""
     if character.isprintable() or is_invisible(character):
         return character
     return character.encode("unicode_escape").decode("ascii")
@@ -46,33 +46,33 @@ _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 
 
 def clean(text: str) -> str:
-    """`text` without escape sequences and control characters; line ends and tabs stay."""
+    """Remove escape sequences and control characters from `text`; line ends and tabs stay."""
     return _CONTROL.sub("", without_sequences(text))
 
 
 def without_sequences(text: str) -> str:
-    """`text` without escape sequences."""
+    """Remove escape sequences from `text`."""
     # most texts have none, and a look for one character costs little
     return _SEQUENCES.sub("", text) if _BEGINS_SEQUENCE.search(text) else text
 
 
 def told(text: str) -> str:
-    """`text` as another member is told it: clean, and without what nobody sees."""
+    """Return `text` as another member is told it: clean, and without invisible characters."""
     return without_invisible(clean(text))
 
 
 def visible(text: str) -> str:
-    """`text` as a person is shown it: clean, and by their codes what nobody sees and what turns writing around."""
+    """Return `text` as a person is shown it: clean, with codes for invisible and direction-changing characters."""
     return with_codes(clean(text))
 
 
 def sequences(text: str) -> Iterator[tuple[int, int]]:
-    """The start and end of every run of escape sequences, in order. Nobody is shown these."""
+    """Find the start and end of every run of escape sequences, in order. Nobody is shown these."""
     return (match.span() for match in _SEQUENCES.finditer(text))
 
 
 class Cleaner:
-    """Cleans text that comes in pieces, to the same effect: a sequence that a piece ends in is held back."""
+    """Cleans text that comes in pieces like whole text: a sequence that a piece ends in is held back."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -102,12 +102,12 @@ class VisibleCleaner:
         return self._coded.push(self._cleaner.push(piece))
 
     def flush(self) -> str:
-        """The rest; what is pushed after it is another text."""
+        """Return the rest; the next push begins another text."""
         return self._coded.push(self._cleaner.flush()) + self._coded.flush()
 
 
 def _open(text: str) -> re.Match[str] | None:
-    """The sequence that `text` ends in the middle of. No line end is in it, and an escape only first or last."""
+    """Find the unfinished sequence at the end of `text`. No line end is in it, and an escape only first or last."""
     begin = max(*(text.rfind(end) + 1 for end in "\n\x07\x9c"), text.rfind("\x1b", 0, max(len(text) - 1, 0)))
     if text.isascii():  # one that is open begins with an escape, which is quick to find
         first = text.find("\x1b", begin)

@@ -12,7 +12,7 @@ LEARN = "teamchat learn 'Run make lint before you commit'"
 
 
 def quote(word: str) -> str:
-    """The word as bash, zsh and fish all read it.
+    """Quote the word so that bash, zsh and fish all read it.
 
     fish reads a backslash in single quotes as an escape, and zsh a word with `=` before it as a program's path.
     """
@@ -23,21 +23,21 @@ def quote(word: str) -> str:
 
 
 def command_of(*words: str) -> str:
-    """The command with these words."""
+    """Write the command with these words."""
     return " ".join(map(quote, words))
 
 
 def saying(*options: str) -> str:
-    """The command that sends a message with these options."""
+    """Write the command that sends a message with these options."""
     return command_of("teamchat", "send", *options, EXAMPLE)
 
 
 def reading(to: str) -> str:
-    """The command that asks for a message to that member at the terminal."""
+    """Write the command that asks for a message to that member at the terminal."""
     return command_of("teamchat", "send", "--to", to, "-")
 
 
 def unused(path: Path) -> Path:
-    """`path`, or a name beside it that no file has yet: `name-2`, `name-3` and so on."""
+    """Return `path`, or a name beside it that no file has yet: `name-2`, `name-3` and so on."""
     others = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
     return next(free for free in chain((path,), others) if not os.path.lexists(free))

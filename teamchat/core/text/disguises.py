@@ -1,4 +1,4 @@
-"""What hides a secret from a pattern: other ways to write its letters, line ends within it, and encodings."""
+"""Ways to hide a secret from a pattern: other ways to write its letters, line ends within it, and encodings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class View(Struct, frozen=True):
     starts: list[int]
 
     def original(self, span: Span) -> Span:
-        """Where that part of `text` lies in the original."""
+        """Find the place of that part of `text` in the original."""
         return (self._at(span[0]), self._at(span[1] - 1, behind=1)) if self.places else span
 
     def _at(self, place: int, *, behind: int = 0) -> int:
@@ -50,7 +50,7 @@ class View(Struct, frozen=True):
 
 
 def view(text: str) -> View:
-    r"""`text` with plain letters for full-width and escaped ones (`%2D`, `\u002d`, `&#45;`), without invisible ones."""
+    r"""Decode full-width and escaped letters (`%2D`, `\u002d`, `&#45;`) in `text`, and drop invisible ones."""
     if not text.isascii():
         text = _FULL_WIDTH.sub(lambda wide: wide[0].translate(_TO_ASCII), text)
     elif "%" not in text and "\\" not in text and "&" not in text:
@@ -85,7 +85,7 @@ _WRITTEN_C1 = (
 
 
 def _written_sequence(count: int) -> str:
-    """A sequence the codes of which have so many backslashes."""
+    """Build the pattern of a sequence whose codes have `count` backslashes."""
     slashes = rf"\\{{{count}}}"
     escape = rf"{slashes} (?: u001[bB] | x1[bB] | 033 | e )"
     end = rf"(?: {slashes} (?: u0007 | x07 | u009[cC] | x9[cC] ) | {escape} {slashes}{slashes} )"
@@ -117,7 +117,7 @@ _MAY_BE_UNSEEN = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\\]|[^\x00-\x7f]")
 
 
 def as_seen(text: str, unseen: re.Pattern[str]) -> View | None:
-    """`text` without what is `unseen`: escape sequences, controls, marks of direction, invisible characters.
+    """Remove everything `unseen` from `text`: escape sequences, controls, marks of direction, invisible characters.
 
     None if it has nothing of these.
     """
@@ -155,7 +155,7 @@ Shape = tuple[str, re.Pattern[str]]
 
 
 def wrapped(text: str, shapes: list[Shape]) -> Iterator[Span]:
-    """Where keys lie that go on in another line or another string. A shape is how it begins, and its pattern."""
+    """Find keys that go on in another line or another string. A shape is how a key begins, and its pattern."""
     for shape in shapes:
         at, run_end, tries = text.find(shape[0]), 0, 0
         while at >= 0:
@@ -175,7 +175,7 @@ def wrapped(text: str, shapes: list[Shape]) -> Iterator[Span]:
 
 
 def _end_of_wrapped(text: str, at: int, shape: Shape, shapes: list[Shape]) -> int:
-    """The end of the key that begins there; 0 if there is none, or if it ends within its line."""
+    """Find the end of the key that begins there; 0 if there is none, or if it ends within its line."""
     start, pattern = shape
     before, more = text[max(at - 8, 0) : at], _MORE_OF_A_TOKEN if start == "ey" else _MORE
     first = _RUN.match(text, at)
@@ -213,7 +213,7 @@ _READABLE = regex(r"[\x20-\x7e\t\r\n]{8,}+")
 
 
 def encoded(text: str, spans: Spans) -> Iterator[Span]:
-    """Where base64 or hexadecimal digits lie that stand for what `spans` finds."""
+    """Find base64 or hexadecimal digits that stand for anything that `spans` finds."""
     for run in _LONG_RUN.finditer(text):
         for match in _BASE64.finditer(text, *run.span()):
             yield from _decoded(match, spans)

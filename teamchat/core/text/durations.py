@@ -13,13 +13,13 @@ _UNITS = regex(rf"(?:({_NUMBER})d)? ?(?:({_NUMBER})h)? ?(?:({_NUMBER})m)? ?(?:({
 
 
 def roughly(seconds: float) -> str:
-    """A time in its largest unit: `45 s`, `12 min`, `8 h`, `2 d`."""
+    """Write a time in its largest unit: `45 s`, `12 min`, `8 h`, `2 d`."""
     size, unit = next(((size, unit) for size, unit in _LARGE if seconds >= size), (1, "s"))
     return f"{seconds / size:.0f} {unit}"
 
 
 def parse_duration(text: str) -> float:
-    """The seconds that `text` means: days, hours, minutes and seconds in that order, or a bare number of seconds.
+    """Read a time in seconds: days, hours, minutes and seconds in that order, or a bare number of seconds.
 
     Raises ValueError with a sentence for the user; zero is no duration.
     """

@@ -94,12 +94,12 @@ def is_invisible(character: str) -> bool:
 
 
 def without_invisible(text: str) -> str:
-    """`text` without the invisible characters that writing does not need."""
+    """Remove the invisible characters that writing does not need from `text`."""
     return text if text.isascii() else _runs_not_needed(INVISIBLE).sub("", text)
 
 
 def with_codes(text: str) -> str:
-    """`text` with the codes of the invisible characters that writing does not need, and of those that turn it."""
+    """Write codes for the invisible characters in `text` that writing does not need, and for those that turn it."""
     if text.isascii():
         return text
     pieces = CodedPieces()
@@ -116,7 +116,7 @@ def _coded(text: str) -> str:
 
 
 class _Codes(dict[int, str]):
-    """Made when a character is met first: there are thousands."""
+    """The codes of characters, each made at its first use: there are thousands."""
 
     def __missing__(self, code: int) -> str:
         self[code] = chr(code) if code == ord("\n") else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -145,6 +145,6 @@ class CodedPieces:
         return _coded(text[: match.start() + 1] if match else text)[given:]
 
     def flush(self) -> str:
-        """The rest; what is pushed after it is another text."""
+        """Return the rest; the next push begins another text."""
         rest, self._tail = self._tail, ""
         return _coded(rest)[1:]

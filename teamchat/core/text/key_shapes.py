@@ -1,4 +1,4 @@
-"""How the keys of well-known services look, by what their vendors write of them: a prefix, and what follows it."""
+"""The shapes of the keys of well-known services, as their vendors describe them: a prefix, and the text after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last word of a text, as verdicts, votes and picks of a judge find it. Pure."""
+"""The last word of a text, for verdicts, votes and picks of a judge. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUESTION = regex(r"[?？؟՞;⸮]")
 
 
 def one_at_end(text: str, words: Sequence[str]) -> str | None:
-    """Which of the words the text ends with, as a judge picks one; None if it is none of them.
+    """Find which of the words ends the text, as a judge picks one; None if it is none of them.
 
     Case does not count, nor do Markdown and punctuation around the word. It is not picked where it stands directly
     behind a negation (`not A`), is followed by a question mark, or is struck through.
@@ -38,18 +38,18 @@ def one_at_end(text: str, words: Sequence[str]) -> str | None:
 
 
 def ending(text: str) -> str:
-    """The end of the text, without what is struck through there."""
+    """Return the end of the text, without the text that is struck through there."""
     end = behind_last_letter(text) + 1  # a tag ends one behind its last letter
     return _STRUCK_BY_SIGNS.sub("", _STRUCK.sub("", text[max(end - 1 - _END, 0) : end]) + text[end:])
 
 
 def last_word(text: str) -> str:
-    """What the text ends with, up to its last letter or digit, from the space or the punctuation before it on."""
+    """Return the end of the text, from the space or punctuation before its last word up to the last letter or digit."""
     return text[first_of_last_word(text) : behind_last_letter(text)]
 
 
 def without_marks(text: str) -> str:
-    """The text without Markdown, quotes, punctuation and pictures around it.
+    """Remove Markdown, quotes, punctuation and pictures around the text.
 
     Signs that may be a part of it stay, such as those of `C++`, `C#`, `-1`, `50%` and `!a`. So does a question mark.
     """
@@ -62,7 +62,7 @@ def without_marks(text: str) -> str:
 
 
 def folded(word: str) -> str:
-    """The form in which words are compared."""
+    """Fold a word into the form in which words are compared."""
     return unicodedata.normalize("NFKC", word).casefold()
 
 
@@ -74,7 +74,7 @@ def _is_mark(character: str) -> bool:
 
 
 def first_of_last_word(text: str) -> int:
-    """Where the last word begins."""
+    """Find where the last word begins."""
     end = behind_last_letter(text)
     start = end
     while start and not _ends_word(text[start - 1]):
@@ -85,7 +85,7 @@ def first_of_last_word(text: str) -> int:
 
 
 def behind_last_letter(text: str) -> int:
-    """Where the last word ends, behind the last letter or digit."""
+    """Find where the last word ends, behind the last letter or digit."""
     end = len(text)
     while end and not text[end - 1].isalnum():
         end -= 1

@@ -1,4 +1,4 @@
-"""A unified diff of lines, made by `difflib`, in a time that no text makes long."""
+"""A unified diff of lines, made by `difflib`, fast for any text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AT_MOST = 4_000_000
 
 
 def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str, context: int) -> Iterator[str]:
-    """The lines of the diff; `before` and `after` are its names for the texts. Nothing where they are the same."""
+    """Write the lines of the diff; `before` and `after` are its names for the texts. Nothing where they are equal."""
     most = min(len(old), len(new))
     start = next((at for at in range(most) if old[at] != new[at]), most)
     end = next((at for at in range(most - start) if old[-1 - at] != new[-1 - at]), most - start)
@@ -38,5 +38,5 @@ def _groups(old: Sequence[str], new: Sequence[str], context: int) -> Iterator[li
 
 
 def _range(begin: int, end: int) -> str:
-    """Lines as a diff names them: the first one, from 1, and how many there are."""
+    """Name lines as a diff does: the first one, from 1, and their number."""
     return f"{begin + 1}" if end - begin == 1 else f"{begin + (end > begin)},{end - begin}"

@@ -1,7 +1,7 @@
-"""Secrets by what stands before them: a header, `password=`, a variable's name, a netrc entry; whatever they look like.
+"""Secrets by the text before them: a header, `password=`, a variable's name, a netrc entry; whatever they look like.
 
-Each pattern is matched against a text in lower case. Its `value` is a candidate, which `_is_one` judges: a name such as
-`token` stands before much that is no secret in a program.
+Each pattern is matched against a text in lower case. Its `value` is a candidate, which `_is_one` judges: in a program a
+name such as `token` also stands before many values that are no secrets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SIGNED = r"(?:\\{0,4}[\"'])?(?P<bare>[\w%+/=-]{16,4000}+)"
 
 
 class _Kind(Struct, frozen=True):
-    """`start` is in a text that has such a value. `trusted` means that what stands before it leaves no doubt."""
+    """A kind of named secret: every text that has one contains `start`. `trusted`: its name leaves no doubt."""
 
     start: str
     pattern: re.Pattern[str]
@@ -97,13 +97,13 @@ _MIXED = regex(r"(?=.*[a-z])(?=.*[A-Z]).*[A-Z].*[a-z].*[A-Z]|(?=.*[A-Z]).*[a-z][
 
 
 def may_name_a_secret(text: str) -> bool:
-    """False for most texts. What stands in full-width letters counts as one that may."""
+    """Whether the text may name a secret: False for most texts. Full-width letters count as such a name."""
     lowered = text.lower()
     return any(start in lowered for start in _STARTS) or (not text.isascii() and bool(_WIDE.search(text)))
 
 
 def named_secrets(text: str) -> Iterator[tuple[int, int]]:
-    """Where the values lie that are secrets by what stands before them."""
+    """Find the values that are secrets by the text before them."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a letter whose small form has two characters
         lowered = "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)

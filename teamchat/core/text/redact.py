@@ -1,7 +1,7 @@
-"""Removes secrets from text that leaves the machine: values of secret-looking variables, keys by their shapes, and what
-its name calls a secret; also where they are disguised.
+"""Removes secrets from text that leaves the machine, also where they are disguised.
 
-Every character of a secret becomes `*` and line ends stay, so lengths and lines are what they were.
+Secrets are values of secret-looking variables, keys by their shapes, and values whose name calls them a secret. Every
+character of a secret becomes `*` and line ends stay, so lengths and lines do not change.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _BEFORE_A_WORD = (r"\\[nrt]", r"\[m", *(rf"[\[;]{digits}m" for digits in (r"\d",
 
 @cache  # compiled when it is first met
 def _word(start: str, rest: str) -> re.Pattern[str]:
-    """`start` at the beginning of a word, or anywhere if no word has it. What begins with plain text is found fast."""
+    """Compile `start` at the beginning of a word, or anywhere if no word has it.
+
+    A pattern that begins with plain text is fast to search.
+    """
     plain = re.escape(start)
     behind = "|".join(rf"(?<={before}{plain})" for before in _BEFORE_A_WORD)
     alone = rf"(?:(?<!\w{plain})|{behind})" if start[0].isalnum() and not _unlike_words(start, rest) else ""
@@ -53,7 +56,7 @@ def _unlike_words(start: str, rest: str) -> bool:
 
 @cache
 def _in_another_case(start: str, rest: str) -> re.Pattern[str]:
-    """The same in letters of any case. It has a digit at least."""
+    """Compile a shape for letters of any case. A match has at least one digit."""
     return re.compile(rf"{re.escape(start)}(?=[\w.-]{{0,60}}?[0-9]){rest}", re.IGNORECASE)
 
 
@@ -74,9 +77,9 @@ _SOME_STARS = regex(r"\*++")
 
 
 def redact_shapes(text: str) -> tuple[str, int]:
-    """`text` with every secret replaced by as many `*`, and how many there were.
+    """Replace every secret in `text` by as many `*`, and count them.
 
-    What a reader sees of it is looked at first, then what is written: a key may begin right behind a colour.
+    The text as a reader sees it is searched first, then the text as written: a key may begin right behind a colour.
     """
     text, seen = _without_seen(text, lambda shown: _redact_written(shown)[0])
     text, written = _redact_written(text)
@@ -84,7 +87,7 @@ def redact_shapes(text: str) -> tuple[str, int]:
 
 
 def _without_seen(text: str, redact: Callable[[str], str]) -> tuple[str, int]:
-    """`text` without the secrets that `redact`, which keeps lengths, finds in what readers see of it."""
+    """Remove the secrets that `redact`, which keeps lengths, finds in `text` as readers see it; count them."""
     count, known = 0, list[str]()
     for unseen in SEEN:
         shown = as_seen(text, unseen)
@@ -99,7 +102,7 @@ def _without_seen(text: str, redact: Callable[[str], str]) -> tuple[str, int]:
 
 
 def _with_stars(text: str, shown: View, clean: str) -> tuple[str, int]:
-    """`text` with stars where `clean` has them and what is `shown` has none, and how many places these were."""
+    """Put stars into `text` where `clean` has them and `shown` has none, and count these places."""
     parts, place, count = list[str](), 0, 0
     for stars in _SOME_STARS.finditer(clean):
         begin, end = shown.original(stars.span())
@@ -128,14 +131,17 @@ def _redact_written(text: str) -> tuple[str, int]:
 
 
 def _may_hold_a_secret(text: str) -> bool:
-    """False for most messages, whose words are short. A prompt may quote thousands of them."""
+    """Whether the text may hold a secret: False for most messages, whose words are short.
+
+    A prompt may quote thousands of messages.
+    """
     if "@" in text or "-----" in text or may_name_a_secret(text) or _SPACED_HEX.search(text):
         return True
     return max(map(len, text.split()), default=0) >= SHORTEST_RUN
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans in their order, one for those that overlap or touch."""
+    """Sort the spans, and join those that overlap or touch."""
     merged = list[Span]()
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:
@@ -154,7 +160,7 @@ def _secrets(piece: str) -> Iterator[Span]:
 
 
 def _plain(text: str, begun: list[Shape]) -> Iterator[Span]:
-    """Where secrets lie that nothing hides."""
+    """Find secrets that are not disguised."""
     patterns = [pattern for _, pattern in begun]
     if "@" in text:
         patterns.append(_word(*ADDRESSES))
@@ -168,7 +174,7 @@ def _plain(text: str, begun: list[Shape]) -> Iterator[Span]:
 
 
 def _begun_in(text: str) -> list[Shape]:
-    """The shapes whose beginnings are in there, in their order; in letters of another case at the end."""
+    """List the shapes whose beginnings are in the text, in their order; those in letters of another case at the end."""
     # prose has few: a hundred beginnings are looked for in little text, and splitting costs less than searching
     runs = "\n".join(_RUN.findall("\n".join([word for word in text.split() if len(word) >= SHORTEST_RUN])))
     lowered, begun, others = runs.lower(), list[tuple[int, Shape]](), list[Shape]()
@@ -182,7 +188,7 @@ def _begun_in(text: str) -> list[Shape]:
 
 
 def _without(shape: tuple[str, str], text: str) -> tuple[str, int]:
-    """`text` without the keys of that shape."""
+    """Replace the keys of that shape in `text` by stars, and count them."""
     return _word(*shape).subn(lambda found: _stars_for(found[0]), text) if shape[0] in text else (text, 0)
 
 
@@ -198,7 +204,7 @@ class Redactor:
         self._values = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
     def __call__(self, text: str) -> str:
-        """`text` with every secret replaced by as many `*`."""
+        """Replace every secret in `text` by as many `*`."""
         if self._values:
             text = self._without_values(_without_seen(text, self._without_values)[0])
         return redact_shapes(text)[0]
@@ -210,7 +216,7 @@ class Redactor:
 
 
 def _written(value: str) -> Iterator[str]:
-    """The value as JSON, an address, base64 and hexadecimal digits write it."""
+    """List the forms of the value in JSON, an address, base64 and hexadecimal digits."""
     yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, safe=""))
     data = value.encode(errors="surrogateescape")
     yield data.hex()
@@ -221,7 +227,7 @@ def _written(value: str) -> Iterator[str]:
 
 
 def _stars_for(secret: str) -> str:
-    """As many stars. Line ends stay, also as JSON has them."""
+    """Replace each character of the secret by a star. Line ends stay, also as JSON has them."""
     if secret.isprintable() and "\\" not in secret:
         return "*" * len(secret)
     return _NOT_LINE_ENDS.sub(lambda part: part[1] or "*" * len(part[0]), secret)

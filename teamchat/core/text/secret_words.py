@@ -1,4 +1,4 @@
-"""Secrets in the words of a command: what stands behind a name like `--api-key`, whatever it looks like itself."""
+"""Secrets in the words of a command: any value behind a name like `--api-key`, whatever the value looks like."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLE = regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 
 def secrets_in(words: Iterable[str]) -> Iterator[str]:
-    """The values in a command that its own words call secret: `--token X`, `KEY=X`, `Authorization: Bearer X`."""
+    """List the values in a command that its own words call secret: `--token X`, `KEY=X`, `Authorization: Bearer X`."""
     for before, word in pairwise(("", *words)):
         in_script = " " in word.strip() and not _HEADER.match(word)
         named = ":" in word or "=" in word
@@ -35,12 +35,12 @@ def secrets_in(words: Iterable[str]) -> Iterator[str]:
 
 
 def _is_no_secret(value: str) -> bool:
-    """True if it names the place of the secret (a variable), or is a number or a switch."""
+    """Whether it names the place of the secret (a variable), or is a number or a switch."""
     return value.startswith("$") or bool(_VARIABLE.fullmatch(value)) or not re.search(r"[^0-9.,]", value)
 
 
 def masked(argv: Iterable[str], secrets: Iterable[str]) -> tuple[str, ...]:
-    """The words without these secrets, and without well-known keys."""
+    """Hide these secrets in the words, and well-known keys."""
     longest_first = sorted(set(secrets), key=len, reverse=True)
     hidden = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
     return tuple(redact_shapes(hidden.sub(HIDDEN, word) if hidden else word)[0] for word in argv)

@@ -1,6 +1,7 @@
 """The word that a text gives as its verdict, in one of a few plain forms; any other text gives none. Pure.
 
-A gate opens on it. So the forms that count are listed. What denies a word matters in a label and in the line before.
+A gate opens on it. So the forms that count are listed. Words that deny a verdict matter in a label and in the line
+before.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _NEGATION = regex(
 
 
 def verdict_in(text: str, words: Sequence[str]) -> str | None:
-    """Which of the words the last line with a letter or a digit gives; None if it gives none of them.
+    """Find which of the words the last line with a letter or a digit gives; None if it gives none of them.
 
     Around the word may be Markdown, punctuation, list signs, table bars and ticks. With these off, it is the line or
     its last sentence, or stands there behind a label of at most five words and a sign. It counts for nothing behind a
@@ -87,7 +88,7 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """The text without Markdown, list signs at its beginning and what nobody sees."""
+    """Remove Markdown, list signs at the beginning, and invisible characters."""
     text = _MARKUP.sub("", _UNSEEN.sub("", unicodedata.normalize("NFKC", text)))
     signs = _LIST_SIGNS.match(text)
     return text[signs.end() :] if signs else text

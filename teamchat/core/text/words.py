@@ -1,9 +1,9 @@
-"""The words that a text is searched by, and the search as FTS5 understands it.
+"""The words by which a text is searched, and the search as FTS5 understands it.
 
-FTS5's `unicode61` takes a run of a script without spaces, such as Chinese or Thai, for one word, with what is glued to
-it. So those characters are set apart where a text is indexed (`spaced`), and searched in adjacent pairs or as phrases.
-It also knows the accents of few scripts (SQLite 3.40: no Greek ones, none of ё, one of two on a Vietnamese letter), so
-a text loses them before.
+FTS5's `unicode61` takes a run of a script without spaces, such as Chinese or Thai, for one word, together with adjacent
+letters and digits. So those characters are set apart where a text is indexed (`spaced`), and searched in adjacent pairs
+or as phrases. It also knows the accents of few scripts (SQLite 3.40: no Greek ones, none of ё, one of two on a
+Vietnamese letter), so a text loses them before.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ STOP = frozenset(_COMMON.split())
 
 
 def spaced(text: str) -> str:
-    """`text` without accents, and with each character of the scripts without spaces a word of its own."""
+    """Remove the accents of `text`, and set each character of the scripts without spaces apart as a word."""
     return text if text.isascii() else _APART.sub(r" \g<0> ", _folded(unicodedata.normalize("NFC", text)))
 
 
 def match_query(*texts: str | None) -> str | None:
-    """What FTS5 is asked for these texts (three at most): any of their words. None when there is none to search by."""
+    """Build the FTS5 query for these texts (three at most): any of their words. None if there are no words."""
     words = chain.from_iterable(_most_common(text or "", most) for text, most in zip(texts, MOST, strict=False))
     # a quoted string is taken for words, whatever stands in it: no text can be syntax
     return " OR ".join(f'"{spaced(word).strip()}"' for word in dict.fromkeys(words)) or None
 
 
 def _most_common(text: str, count: int) -> list[str]:
-    """The words that come most often, those that come equally often in their order."""
+    """List the most common words; equally common ones keep their order."""
     counted = dict[str, int]()  # no Counter: each word that comes once costs it a call
     for written, times in Counter(_RUN.findall(text)).items():  # a long text has few different ones
         run = written.casefold()
@@ -90,9 +90,9 @@ class SnippetPiece(NamedTuple):
 
 
 def search_parts(text: str) -> tuple[Phrase, ...]:
-    """The words, "phrases" and beginnings (`prefix*`) of a search. A message must have all of them.
+    """Split a search into words, "phrases" and beginnings (`prefix*`). A message must have all of them.
 
-    What has no letter and no digit is left out.
+    Parts without a letter or a digit are left out.
     """
     written = text.encode(errors="replace").decode().replace("\0", " ")
     return tuple(islice(_parts(written), MOST_PARTS))
@@ -106,12 +106,12 @@ def _parts(text: str) -> Iterator[Phrase]:
 
 
 def match_of(parts: Sequence[Phrase]) -> str:
-    """What FTS5 is asked for: a quoted string is words to it, so no text can be its syntax."""
+    """Build the FTS5 query: a quoted string is words to it, so no text can be its syntax."""
     return " ".join(f'"{spaced(part.words)}"' + " *" * part.prefix for part in parts)
 
 
 def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
-    """The beginning of what was found in a text, with what is around it; the text's beginning if nothing is found.
+    """Return the text around the first place that was found; the text's beginning if nothing is found.
 
     FTS5's own snippet takes minutes for a long text in which every word is found.
     """
@@ -128,7 +128,7 @@ def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
 
 
 def _pieces(text: str, folded: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[SnippetPiece]:
-    """The text, cut around what was found."""
+    """Cut the text around the places that were found."""
     spans = sorted(match.span() for pattern in patterns for match in pattern.finditer(folded))
     at = 0
     for begin, end in spans:
@@ -142,7 +142,7 @@ def _pieces(text: str, folded: str, patterns: Sequence[re.Pattern[str]]) -> Iter
 
 
 def _first(folded: str, part: Phrase, pattern: re.Pattern[str]) -> int:
-    """Where a part is found first; -1 if it is not. `find` is ten times as fast as a pattern."""
+    """Find the first place of a part; -1 if there is none. `find` is ten times as fast as a pattern."""
     word, at = _words_of(part)[0], -1
     while (at := folded.find(word, at + 1)) >= 0:
         if pattern.match(folded, at):
@@ -169,7 +169,7 @@ _ALIKE = {"đ": "d", "Đ": "d", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "ς"
 
 @lru_cache(maxsize=4096)
 def _fold(character: str) -> str:
-    """The character in lower case and without its diacritics, as one character. FTS5 changes none of `APART`."""
+    """Return the character in lower case and without its diacritics, as one character. FTS5 changes none of `APART`."""
     if alike := _ALIKE.get(character):
         return alike
     base = unicodedata.normalize("NFD", character)[0].lower()
@@ -177,5 +177,5 @@ def _fold(character: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """The text as FTS5 compares it, character by character."""
+    """Return the text as FTS5 compares it, character by character."""
     return text.lower() if text.isascii() else "".join(map(_fold, text))

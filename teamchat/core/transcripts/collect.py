@@ -68,14 +68,14 @@ FIXED = frozenset({"id", "type", "kind", "status", "what", "access", "session", 
 
 
 def redactor(env: Mapping[str, str], team: Team | None) -> CutRedactor:
-    """Secrets are what looks like a key, and the values of `env` and of the team's members with a secret's name."""
+    """Make the redactor of keys by their shapes, and of values with a secret's name in `env` or for a member."""
     return CutRedactor(Redactor(secrets_of(team, env) if team else env))
 
 
 def without_secrets(transcript: Transcript, redact: CutRedactor) -> tuple[Transcript, int]:
-    """The transcript with every character of a secret replaced by `*`, and how many secrets there were.
+    """Replace every character of a secret in the transcript by `*`, and count the secrets.
 
-    Those that `redact` has removed before, where a text is cut, are counted with them. If there are such texts, each is
+    Secrets that `redact` has removed before, where a text is cut, are counted too. If there are such texts, each is
     looked at twice, because a secret can be found after the place where a piece of it is. The texts can be written as
     UTF-8: a path may have bytes that cannot.
     """
@@ -94,7 +94,7 @@ def _cleaned(transcript: Transcript, clean: Callable[[str, str], str]) -> Transc
 
 
 class _Cleaner:
-    """Replaces the secrets of texts. Short ones, such as names, come again: what has no secret is looked at once.
+    """Replaces the secrets of texts. Short texts, such as names, recur: one without a secret is looked at once.
 
     `cut` is True once a text was cut, so that a piece of a secret may be left in it which is found later.
     """
@@ -144,7 +144,7 @@ class _Others(Struct):
 
 
 def collect(db: Database, session: Session, redact: Callable[[str], str], patches: int = 0) -> Transcript:
-    """The transcript of a session. Messages, turns and checks that were undone are in it, marked as such.
+    """Build the transcript of a session. Undone messages, turns and checks are in it, marked as such.
 
     Side turns (summaries, lessons) are left out. The newest `patches` turns that changed files have their patches; all
     of them have if it is -1. `redact` removes the secrets of a text that is cut, and keeps lengths. Entries are read
@@ -177,7 +177,7 @@ def _entries(
     _add_imported(others, images, imported_entries(db, session.id))
 
     def entries() -> Iterator[tuple[Entry, bool]]:
-        """Each entry, and whether its turn is one of the session itself."""
+        """List each entry, and whether its turn is one of the session itself."""
         yield from ((entry, id(entry) in others.own) for entry in others.after[None])
         for message in log.newest(0, hidden=True):
             own = found = None
@@ -201,7 +201,7 @@ def _entries(
 
 
 def _merges(db: Database, state: Path, session: Session) -> tuple[str, ...]:
-    """The commands that bring in what members have changed in their worktrees."""
+    """List the commands that bring in the members' changes in their worktrees."""
     if not (trees := all_of(state, session.id)):
         return ()
     from teamchat.core.worktrees.remove import merge_commands, not_merged  # most conversations have no worktrees
@@ -234,7 +234,7 @@ def _others(
 def _with_checks(
     entries: Iterable[tuple[Entry, bool]], checks: Iterator[CheckRecord], make: Callable[[CheckRecord], RanCheck]
 ) -> Iterator[Entry]:
-    """The entries with each check before the first of them that is behind it."""
+    """Insert each check before the first entry that is behind it."""
     waits = next(checks, None)
     for entry, own in entries:
         turn = entry.turn if isinstance(entry, SaidEntry) else entry
@@ -330,13 +330,13 @@ def _member_turn(
 
 
 def _ran_with(turn: Turn, name: Literal["cwd", "access_note"]) -> str:
-    """That field of its setup; of a turn on a host the host's own."""
+    """Return that field of the turn's setup; of a turn on a host the host's own."""
     ran = turn.outcome.ran if turn.outcome else None
     return (getattr(ran, name) if ran else "") or getattr(turn.setup, name)
 
 
 def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
-    """The steps of a turn in that folder, to which the paths of tools are made relative."""
+    """List the steps of a turn in that folder, to which the paths of tools are made relative."""
     results = {id(call): result for call, result in tool_calls(events)}
     for event in events:
         if result := results.get(id(event)):
@@ -349,7 +349,7 @@ def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
 
 
 def _untold(steps: Iterable[TranscriptStep], told: tuple[str, str]) -> Iterator[TranscriptStep]:
-    """The steps without what was said in the reply, or in what a failed turn had written, of which the end is cut."""
+    """Leave out steps whose text is in the reply, or in the text of a failed turn, of which the end is cut."""
     reply, text = told
     for step in steps:
         said = step.text.strip()
@@ -359,7 +359,7 @@ def _untold(steps: Iterable[TranscriptStep], told: tuple[str, str]) -> Iterator[
 
 
 def _within(text: str, redact: Callable[[str], str]) -> str:
-    """The text up to the cut. A secret across it is found before, as after it only a piece is left."""
+    """Return the text up to the cut. A secret across it is found first, as after it only a piece is left."""
     return text if len(text) <= LONGEST else f"{redact(text[: LONGEST + OVERLAP])[:LONGEST]}{CUT}"
 
 

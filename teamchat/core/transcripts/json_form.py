@@ -1,6 +1,6 @@
 """The JSON form of a transcript, version 1 (docs/howto/export.md): one object, or one a line with the head first.
 
-What is exported, imported and exported again is the same.
+An export of an imported export is equal to the first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LATEST_MS = int(LATEST * 1000)
 
 
 def head_of(transcript: Transcript) -> dict[str, Any]:
-    """What the first line, or the object itself, says of the conversation."""
+    """Describe the conversation, as the first line or the object itself does."""
     return {
         "transcript": VERSION,
         "session": transcript.session,
@@ -73,18 +73,18 @@ def turn_fields(turn: MemberTurn) -> dict[str, Any]:
 
 
 def to_json(transcript: Transcript) -> dict[str, Any]:
-    """The transcript as the dicts, lists and strings that `json.dumps` takes; its entries are last."""
+    """Convert the transcript to the dicts, lists and strings that `json.dumps` takes; its entries are last."""
     return {**head_of(transcript), "entries": [entry_fields(entry) for entry in transcript.entries]}
 
 
 def to_lines(transcript: Transcript) -> Iterator[dict[str, Any]]:
-    """The same as one object a line."""
+    """Convert the transcript to one object a line, as `to_json` does to one."""
     yield {"type": HEAD, **head_of(transcript)}
     yield from map(entry_fields, transcript.entries)
 
 
 def from_json(value: object) -> Transcript:
-    """The transcript in an object that `to_json` made. Raises `ValueError`, which says where it is wrong."""
+    """Read the transcript in an object of `to_json`. Raises `ValueError`, which says where it is wrong."""
     try:
         model = _Transcript.model_validate(value)
     except ValidationError as error:
@@ -94,13 +94,13 @@ def from_json(value: object) -> Transcript:
 
 
 def from_lines(values: Iterable[object]) -> Transcript:
-    """The transcript in the objects that `to_lines` made. Raises `ValueError`."""
+    """Read the transcript in the objects of `to_lines`. Raises `ValueError`."""
     first, *entries = values
     return from_json({**(first if isinstance(first, dict) else {}), "entries": entries})
 
 
 def turn_from_json(text: str) -> MemberTurn | RanCheck:
-    """The turn of `turn_fields`, or the check of `entry_fields`, as JSON. Raises `ValueError`."""
+    """Read the turn of `turn_fields`, or the check of `entry_fields`, as JSON. Raises `ValueError`."""
     value = json.loads(text)
     made: MemberTurn | RanCheck = _adapter(_Check if _type(value) == CHECK else _Turn).validate_python(value)
     return made
@@ -112,7 +112,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _first(error: ValidationError) -> str:
-    """The first thing that is wrong: where it is, and why."""
+    """Say where the first mistake is, and what it is."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in problem["loc"] if not str(part).startswith(("function-", "_")))
     return f"{where}: {problem['msg']}" if where else str(problem["msg"])

@@ -1,4 +1,4 @@
-"""What a turn changed in the files, as a patch to read: without files of secrets, binary files by their names."""
+"""A turn's changes in the files, as a patch to read: without files of secrets, binary files by their names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = b"diff --git "
 
 
 def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
-    """The patch of a turn without its secrets; why there is none, if it is no longer known."""
+    """Build the patch of a turn without its secrets; say why there is none, if it is no longer known."""
     try:
         patch = _beginning(
             piece for difference in differences(state, (turn,)) for piece in difference.patch(binary=False)
@@ -37,7 +37,7 @@ def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
 
 
 def _beginning(pieces: Iterable[bytes]) -> bytes:
-    """What is read of a patch. A file that is cut there is beyond what is kept."""
+    """Read a patch up to `MOST_READ`. A file that is cut there is beyond the part that is kept."""
     read = bytearray()
     for piece in pieces:
         read += piece
@@ -47,7 +47,7 @@ def _beginning(pieces: Iterable[bytes]) -> bytes:
 
 
 def _sections(patch: bytes) -> Iterator[tuple[str | None, bytes]]:
-    """Each file's part, by its path; None for a path that cannot be told."""
+    """Split a patch into each file's part, by its path; None for a path that cannot be told."""
     lines: list[bytes] = []
     for line in patch.splitlines(keepends=True):
         if line.startswith(_HEAD) and lines:
@@ -59,7 +59,7 @@ def _sections(patch: bytes) -> Iterator[tuple[str | None, bytes]]:
 
 
 def _path(head: bytes) -> str | None:
-    """The path in `diff --git a/PATH b/PATH`, which git quotes if it has special characters."""
+    """Read the path in `diff --git a/PATH b/PATH`, which git quotes if it has special characters."""
     names = head.removeprefix(_HEAD).rstrip(b"\n")
     old, new = names[: len(names) // 2], names[len(names) // 2 + 1 :]
     if old.startswith(b'"'):
@@ -70,14 +70,14 @@ def _path(head: bytes) -> str | None:
 
 
 def _without_secrets(section: str, redact: Callable[[str], str]) -> str:
-    """The section without secrets, also those over several lines, between which the marks of a patch stand."""
+    """Redact the section, also secrets over several lines, between which the marks of a patch stand."""
     lines = section.split("\n")
     redacted = redact("\n".join(line[1:] for line in lines))
     return redact("\n".join(_joined(lines, redacted)))
 
 
 def _joined(lines: Iterable[str], texts: str) -> Iterator[str]:
-    """Each line's mark with its text, of which `texts` has as many characters."""
+    """Join each line's mark with its text: equally many characters of `texts`."""
     at = 0
     for line in lines:
         end = at + len(line[1:])

@@ -1,6 +1,6 @@
 """Reads a file that somebody else may have written, a transcript of ours or a snapshot, and stores it.
 
-Nothing in it is trusted: every value is checked, and each thing that could not be kept is said in `remarks`.
+Nothing in it is trusted: every value is checked, and `remarks` names everything that could not be kept.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MOST_RENAMED = 5  # ids named in a remark
 
 
 class Imported(Struct, frozen=True):
-    """A conversation from a file, and what a person has to know about how it differs from the file, a line each.
+    """A conversation from a file, and the differences from the file that a person has to know, a line each.
 
     `session` and `team` of the transcript are empty where the file does not name them.
     """
@@ -58,7 +58,7 @@ class Imported(Struct, frozen=True):
 
 
 def read(data: bytes) -> Imported:
-    """What the file with these bytes holds. Raises `ValueError`, which says what is wrong with it in one line."""
+    """Read the file with these bytes. Raises `ValueError`, which names the mistake in one line."""
     try:
         value = well_formed_json(not_too_deep(_parsed(data)))
     except RecursionError:
@@ -82,7 +82,7 @@ def read(data: bytes) -> Imported:
 
 
 def _parsed(data: bytes) -> object:
-    """The JSON value in the bytes; of a file with a value on each line, the list of them."""
+    """Parse the JSON value in the bytes; of a file with a value on each line, the list of them."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -114,9 +114,9 @@ def _refuse(constant: str) -> None:
 
 
 def _imported(transcript: Transcript) -> Imported:
-    """The transcript with names on one line, an id for each message, and a task that a session can hold.
+    """Give the transcript names on one line, an id for each message, and a task that a session can hold.
 
-    Who has no name that a speaker could have is `imported-1`, `imported-2`, ... in all of it.
+    A speaker without a possible name is `imported-1`, `imported-2`, ... in all of it.
     """
     changed: set[str] = set()
     strangers = _strangers(transcript)
@@ -149,7 +149,7 @@ def _imported(transcript: Transcript) -> Imported:
 
 
 def _strangers(transcript: Transcript) -> dict[str, str]:
-    """Names for those whose own ones no speaker could have, by these, in the order in which the file names them."""
+    """Find new names for speakers whose own names are impossible, by their own ones, in the order of the file."""
     names: dict[str, bool] = {}
 
     def noted(field: str, text: str) -> str:
@@ -186,7 +186,7 @@ def _renamed(renamed: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
-    """A snapshot's conversation. It began with its first message."""
+    """Read a snapshot's conversation. It began with its first message."""
     try:
         conversation = snapshot_from_json(snapshot)
     except ValueError:
@@ -199,9 +199,9 @@ def _of_snapshot(snapshot: dict[str, Any]) -> Imported:
 
 
 def store(db: Database, transcript: Transcript, name: str | None) -> Session:
-    """A new session of that name with the transcript, whose messages have ids of their own; all of it or nothing.
+    """Store the transcript in a new session of that name; its messages have ids of their own. All of it or nothing.
 
-    The session is the one that the next command continues.
+    The next command continues this session.
     """
     entries = list(_entries(transcript))  # before the transaction, which keeps others from writing
     with db.transaction():

@@ -1,4 +1,4 @@
-"""A conversation to keep outside its store: what was said and, of each turn, what its member did and changed."""
+"""A conversation to keep outside its store: its messages and, for each turn, the member's steps and changed files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ StepKind = Literal["said", "tool", "denied", "question", "retry", "note", "error
 
 
 class TranscriptStep(Struct, frozen=True):
-    """Something that a member did `at` so many seconds into its turn.
+    """An action of a member, `at` seconds into its turn.
 
-    `name` is the tool's, of a call that was made or denied. `output` and `failed` are the result of a call.
+    `name` is the tool's, for a call that was made or denied. `output` and `failed` are the result of a call.
     """
 
     at: Seconds
@@ -52,13 +52,7 @@ class ChangedFile(Struct, frozen=True):
 
 
 class MemberTurn(Struct, frozen=True):
-    """A turn of a member. None is unknown, never zero.
-
-    `steps` leaves out what the member said in its reply, or in `text`, which it had written when it failed.
-    `more_files` counts changed files beyond those in `files`. `host` is where it ran, if that was another machine.
-    `patch` is what changed in the files, and `bounded` whether the access was enforced: both are for a reader, and the
-    JSON form is without them.
-    """
+    """A turn of a member. None is unknown, never zero."""
 
     number: Count
     member: str
@@ -70,23 +64,29 @@ class MemberTurn(Struct, frozen=True):
     seconds: Seconds | None = None
     failure: str | None = None
     text: str = ""
+    """The partial text of a turn that failed."""
     steps: tuple[TranscriptStep, ...] = ()
+    """The steps, without texts that are in the reply or in `text`."""
     files: tuple[ChangedFile, ...] = ()
     more_files: Count = 0
+    """The number of changed files beyond `files`."""
     input_tokens: Count | None = None
     cached_tokens: Count | None = None
     output_tokens: Count | None = None
     cost_usd: Annotated[float, Field(ge=0, le=10**15, allow_inf_nan=False)] | None = None
     undone: bool = False
     host: str | None = None
+    """The machine it ran on, if that was another one."""
     patch: str = ""
+    """The changes in the files. This is for a reader, and the JSON form is without it."""
     bounded: bool = True
+    """Whether the access was enforced. This is for a reader, and the JSON form is without it."""
 
 
 class RanCheck(Struct, frozen=True):
     """A check that teamchat ran. One that a person typed has no name. None is unknown.
 
-    `output` is the beginning of what it wrote, and `output_bytes` is how much that was.
+    `output` is the beginning of its output, and `output_bytes` is the size of the whole.
     """
 
     number: Count
@@ -135,9 +135,9 @@ Entry = SaidEntry | MemberTurn | RanCheck
 
 
 def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
-    """The value with every text in it changed. `change` gets the name of its field and the text.
+    """Change every text in the value. `change` gets the name of its field and the text.
 
-    What holds no changed text is the same object.
+    A value without a changed text is returned itself.
     """
     if isinstance(value, str):
         return change(name, value) if value else value
@@ -158,7 +158,7 @@ def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any
 
 @cache
 def _with_text(kind: type[Struct]) -> tuple[tuple[str, ...], Callable[[Struct], tuple[Any, ...]]]:
-    """The fields that may hold a text, and what gets their values."""
+    """Find the fields that may hold a text, and a function that gets their values."""
     names = tuple(field.name for field in fields(kind) if _may_be_text(field.type))
     if len(names) > 1:
         return names, attrgetter(*names)
@@ -183,23 +183,22 @@ class LazyEntries(Struct, frozen=True):
 
 
 class Transcript(Struct, frozen=True):
-    """The entries are in the order of the conversation, and may be asked for more than once. `began_ms` is in
-    milliseconds since 1970 (UTC).
-
-    `title` is the one that a person gave it. `result` is what the process came to with which the conversation ended,
-    `merges` are the commands that bring in what members have changed in their worktrees, and `spent` is what all turns
-    took.
-    """
+    """A conversation. Its entries are in their order, and may be asked for more than once."""
 
     session: str
     team: str
     task: str | None
     began_ms: int
+    """The beginning, in milliseconds since 1970 (UTC)."""
     entries: Iterable[Entry] = ()
     title: str | None = None
+    """The title that a person gave it."""
     result: Result | None = None
+    """The result of the process with which the conversation ended."""
     merges: tuple[str, ...] = ()
+    """The commands that bring in the members' changes in their worktrees."""
     spent: UsageSums | None = None
+    """The time, tokens and cost of all turns."""
 
     @property
     def said(self) -> Iterator[SaidEntry]:

@@ -1,6 +1,6 @@
-"""The files of an order on its host: a worktree of the project's clone with what home has, and what became of it.
+"""The files of an order on its host: a worktree of the project's clone with the files of home, and their changes.
 
-What git ignores stays there from turn to turn. Nothing of the clone itself is written but a branch and a worktree.
+Ignored files stay there from turn to turn. Nothing of the clone itself is written but a branch and a worktree.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _STAYS = ("large", "unreadable", "special", "repository", "name", "changing")  #
 
 
 class HostFiles(Struct, frozen=True):
-    """The worktree of an order: the folder in which its agent works, and what it begins with.
+    """The worktree of an order: the folder in which its agent works, and the files with which it begins.
 
-    `came` is the checkpoint of home, and `begun` what is noted here for the end of the turn.
+    `came` is the checkpoint of home, and `begun` is noted here for the end of the turn.
     """
 
     state: Path
@@ -43,9 +43,9 @@ class HostFiles(Struct, frozen=True):
     begun: Begun
 
     def made(self) -> tuple[CheckpointPack, tuple[str, ...]]:
-        """What the files are now, as a pack over what they were; and which new ones no checkpoint takes, and why.
+        """Pack the present files over the earlier ones; list new files that no checkpoint takes, and why.
 
-        Blocks. What is too large to travel is noted, so that no later turn takes it away. Raises `CheckpointFailed`.
+        Blocks. Files too large to travel are noted, so that no later turn takes them away. Raises `CheckpointFailed`.
         """
         before, after = self.tree.ref("before"), self.tree.ref("made")
         now = end_turn(self.own, self.state, after, before)
@@ -58,7 +58,7 @@ class HostFiles(Struct, frozen=True):
 
 
 def prepared(state: Path, files: OrderFiles, clone: Path, inner: str) -> HostFiles:
-    """The worktree for the files of an order, and in it the folder `inner`. `state` is that of the worker.
+    """Prepare the worktree for the files of an order, and in it the folder `inner`. `state` is that of the worker.
 
     Blocks while git works. Raises `LacksBase` and `CheckpointFailed`, and `UsageError` where no worktree can be made.
     """

@@ -1,4 +1,4 @@
-"""`host.toml`: what this machine runs for teamchats that share its database. What it does not name is refused."""
+"""`host.toml`: the programs that this machine runs for teamchats that share its database. It refuses all others."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class HostAgent(Struct, frozen=True):
 
 
 class HostFile(Struct, frozen=True):
-    """What the file offers: agents by their names, and projects with their folders here.
+    """The offer of the file: agents by their names, and projects with their folders here.
 
-    An `unsigned` host takes orders without a signature. What has ended stays in the database for `keep` days, if home
+    An `unsigned` host takes orders without a signature. A finished turn stays in the database for `keep` days, if home
     has not removed it.
     """
 
@@ -80,7 +80,7 @@ class HostFile(Struct, frozen=True):
     keep: int = 7
 
     def agent(self, order: Order) -> HostAgent:
-        """The agent of an order. Raises `HostUnavailable` if the host does not offer that much."""
+        """Find the agent of an order. Raises `HostUnavailable` if the host does not offer that much."""
         agent = self.agents.get(normalize_agent_type(order.agent))
         if agent is None:
             raise HostUnavailable(f"does not offer the agent {order.agent!r}")
@@ -91,7 +91,7 @@ class HostFile(Struct, frozen=True):
         return agent
 
     def folder(self, order: Order) -> Path:
-        """Where the agent of an order works. Raises `HostUnavailable` for a folder that is in none of the projects."""
+        """Find the folder in which the agent of an order works. Raises `HostUnavailable` if no project has it."""
         place = next((folder for project, folder in self.projects if project.is_of(order.project)), None)
         if place is None:
             names = " or ".join((*order.project.remotes, *filter(None, [order.project.root]))) or "without a name"
@@ -109,12 +109,12 @@ class HostFile(Struct, frozen=True):
 
 
 def host_file() -> Path:
-    """Where the file is."""
+    """Return the path of the file."""
     return config_dir() / NAME
 
 
 def read_host_file(path: Path) -> HostFile:
-    """What the file offers. Raises `HostUnavailable` if it is not there, and `TeamFileError`."""
+    """Read the file's offer. Raises `HostUnavailable` if it is not there, and `TeamFileError`."""
     try:
         text = read_regular(path, LARGEST).decode()
     except FileNotFoundError:

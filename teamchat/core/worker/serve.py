@@ -1,6 +1,6 @@
-"""A worker from its start to its end: it says that it is there, takes turns, and ends when it is told to.
+"""A worker from its start to its end: it announces itself, takes turns, and ends when it is told to.
 
-The first signal lets it take nothing new, and it ends with the turns that run. A second one has these stopped.
+After the first signal it takes no new turn, and ends with the turns that run. A second one has these stopped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ HEADS_S = 60.0  # between two looks at the commits of the clones
 
 
 class Ends(Struct):
-    """How often a worker was told to end; any thread may tell it."""
+    """The number of requests to end a worker; any thread may add one."""
 
     asked: int = 0
     told: threading.Event = field(default_factory=threading.Event)
@@ -62,7 +62,7 @@ class Ends(Struct):
 
 @contextlib.contextmanager
 def only_one(folder: Path, name: str) -> Iterator[None]:
-    """Hold the lock of the worker's name on this machine: who has it knows that every earlier one is dead.
+    """Hold the lock of the worker's name on this machine: its holder knows that every earlier worker is dead.
 
     Raises `UsageError` while another process has it.
     """
@@ -138,7 +138,7 @@ def serve(
 
 
 def machine_of(folder: Path) -> str:
-    """The name of this machine among those that have a worker of one name: kept in its folder, and random."""
+    """Return the name of this machine among those that have a worker of one name: kept in its folder, and random."""
     path = folder / "machine"
     if not path.exists():
         new = path.with_suffix(".new")
@@ -207,7 +207,7 @@ class _Worker:
         )
 
     def _heads(self) -> tuple[tuple[Project, str], ...]:
-        """The commits of the clones, looked up now and then: what a clone has had is there for long."""
+        """Return the commits of the clones, looked up every `HEADS_S` seconds: a clone keeps its commits for long."""
         if time.monotonic() - self._looked > HEADS_S:
             self._looked = time.monotonic()
             found = ((project, head_of(folder)) for project, folder in self._host.file.projects)
@@ -250,7 +250,7 @@ class _Worker:
                 running[name].forgotten()
 
     def tidy(self) -> None:
-        """Now and then remove what is kept no longer: what has ended long ago, and orders that have expired."""
+        """Remove turns that ended long ago and orders that have expired, every `TIDY_S` seconds."""
         if self._away or time.monotonic() - self._tidied < TIDY_S or self._service is None or self._closing:
             return
         self._tidied = time.monotonic()
@@ -268,7 +268,7 @@ class _Worker:
         self._winds_down = idle
 
     def wake(self, seconds: float) -> None:
-        """Stop what runs, which home has given up, after the machine or this process did nothing for so long."""
+        """Stop the running turns, which home has given up, after the machine or this process did nothing for long."""
         running = tuple(self._host.running)
         for turn in running:
             turn.stop(f"{self._host.name} was asleep for {roughly(seconds)}")
@@ -278,7 +278,7 @@ class _Worker:
             )
 
     def heed(self) -> None:
-        """Do what it was told: take nothing new, and then stop what runs."""
+        """Obey the requests to end: take nothing new, and then stop the turns that run."""
         asked, running = self._ends.asked, tuple(self._host.running)
         if asked and self._closing is None and self._service:
             self._closing = threading.Thread(target=self._service.close)
@@ -301,12 +301,12 @@ class _Worker:
 
 
 def _programs(host: Host) -> dict[str, str | Unusable]:
-    """The program of each agent, or why it cannot run here now."""
+    """Find the program of each agent, or why it cannot run here now."""
     return {name: find_program(agent.spec.command[0], host.env) for name, agent in host.file.agents.items()}
 
 
 def _offers(host: Host) -> dict[str, AgentOffer]:
-    """The agents that can run here now."""
+    """List the agents that can run here now."""
     offers = {}
     for name, program in _programs(host).items():
         agent = host.file.agents[name]

@@ -1,6 +1,6 @@
-"""One turn of an order on this machine: what is offered is checked, the agent runs under its guardian and our clocks.
+"""One turn of an order on this machine: the order is checked, the agent runs under its guardian and our clocks.
 
-Its output becomes pieces, which whoever carries them takes in batches. The agent ends by itself here: home may be gone.
+Its output becomes pieces, which the carrier takes in batches. The agent ends by itself here: home may be gone.
 """
 
 from __future__ import annotations
@@ -66,10 +66,9 @@ AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a
 
 
 class Host(Struct):
-    """The machine as a host: what it offers, and what it does now. `folder` is where its turns keep their output.
+    """The machine as a host: its offer, and its present work. `folder` is where its turns keep their output.
 
-    Without `keys` it takes orders that nobody has signed. `until` is when the lease of its agents is over, by
-    `boot_time`.
+    Without `keys` it takes unsigned orders. `until` is when the lease of its agents is over, by `boot_time`.
     """
 
     name: str
@@ -109,7 +108,7 @@ class Host(Struct):
         return HostTurn(self, name, text, attempt, again=again)
 
     def cools(self, agent: HostAgent) -> float:
-        """How long the agent cools down still, in seconds."""
+        """Return how long the agent still cools down, in seconds."""
         return self.cooldowns.left(agent.spec.name)
 
     def note_refused(self, order: str, why: str) -> None:
@@ -119,7 +118,7 @@ class Host(Struct):
 
 
 class UsedOrders(Struct, frozen=True):
-    """The orders that were taken here, as files in a folder, each until it has expired: none is taken twice."""
+    """The orders taken here, as files in a folder, each until it has expired: none is taken twice."""
 
     folder: Path
 
@@ -198,7 +197,10 @@ class HostTurn:
         self._loop.call_soon_threadsafe(self._written.set)
 
     def forgotten(self) -> None:
-        """The database does not know the turn any more, so nobody takes what comes of it. Any thread may say so."""
+        """Stop the turn: the database does not know it any more, so nobody takes its output.
+
+        Any thread may call this.
+        """
         if not self._stopper.asked:
             self._host.say("ends an agent whose turn the database does not know any more")
             self.stop()
@@ -235,7 +237,7 @@ class HostTurn:
             self._more.set()
 
     def _signed(self, ended: Ended) -> Signed:
-        """The end as it goes home; unsigned if it could not be signed for a while, which home says. Blocks."""
+        """Sign the end for home; leave it unsigned if that fails for `SIGNS_S` seconds, which home says. Blocks."""
         keys, text = self._host.keys, written(replace(ended, turn=self.name, host=self._host.name, began=self._began))
         until = time.monotonic() + SIGNS_S
         while keys:
@@ -269,7 +271,7 @@ class HostTurn:
         return await _with_files(ended, files) if files else ended
 
     async def _files(self, files: OrderFiles, clone: Path, inner: str) -> HostFiles:
-        """The worktree of an order. Raises `_Refused`."""
+        """Prepare the worktree of an order. Raises `_Refused`."""
         from teamchat.core.worker.files import prepared
 
         try:
@@ -282,7 +284,7 @@ class HostTurn:
             raise _Refused(Failure(FailureKind.MISSING, reason)) from None
 
     def _read(self, text: str) -> Order:
-        """The order, which is taken by that. Blocks. Raises `_Refused`."""
+        """Read the order, which is taken by that. Blocks. Raises `_Refused`."""
         if self._again:
             raise _Refused(AGAIN)
         host, left, whose = self._host, 0.0, "an order"
@@ -383,7 +385,7 @@ class HostTurn:
 
 
 async def _with_files(ended: Ended, files: HostFiles) -> Ended:
-    """The end of a turn with what became of its files, or why they stay here."""
+    """Add to the end of a turn its files, or why they stay here."""
     try:
         packed, stays = await asyncio.to_thread(files.made)
         return replace(ended, files=packed, stays=stays)
@@ -392,7 +394,7 @@ async def _with_files(ended: Ended, files: HostFiles) -> Ended:
 
 
 class _Told(Wrapped):
-    """A process that tells what it writes, and why it was ended. `digests` are the SHA-256 of its streams."""
+    """A process that reports its output, and why it was ended. `digests` are the SHA-256 of its streams."""
 
     def __init__(self, process: Running, attempt: str, add: Callable[[SentPiece], None]) -> None:
         super().__init__(process)
@@ -414,7 +416,7 @@ class _Told(Wrapped):
 
 
 def _joined(pieces: list[SentPiece]) -> list[SentPiece]:
-    """The pieces, with output of one stream that follows its own as one."""
+    """Join output pieces of one stream that follow each other."""
     joined: list[SentPiece] = []
     for piece in pieces:
         last = joined[-1] if joined else None
@@ -426,7 +428,7 @@ def _joined(pieces: list[SentPiece]) -> list[SentPiece]:
 
 
 def _job(order: Order, agent: HostAgent, cwd: Path, scratch: Path, env: Mapping[str, str]) -> Job:
-    """The order as a job on this machine. Only what is named here counts, and no MCP server of this user starts."""
+    """Build the order's job on this machine. Only these fields count, and no MCP server of this user starts."""
     return Job(
         program=agent.spec.command,
         cwd=cwd,

@@ -10,7 +10,7 @@ FOLDER = "worktrees"
 
 
 class PlaceTurn(Struct, frozen=True):
-    """A turn in a place of its own: its number, its route, and what came of it. A judge picks one of those `judged`."""
+    """A turn in a place of its own: its number, its route, and its outcome. A judge picks one of those `judged`."""
 
     number: int
     route: int
@@ -20,18 +20,18 @@ class PlaceTurn(Struct, frozen=True):
 
     @property
     def unfit(self) -> str | None:
-        """Why what it changed is not to be merged, in words that follow its name; None if it is."""
+        """Why its changes are not to be merged, in words that follow its name; None if they are."""
         if self.undone:
             return "was undone"
         return None if self.done else "has not done its part"
 
 
 def first_try(place: str) -> str:
-    """The place in which a part of a process was tried first: `sarah#3` of `sarah#3.2`."""
+    """Find the place in which a part of a process was tried first: `sarah#3` of `sarah#3.2`."""
     member, _, number = place.rpartition("#")
     return f"{member}#{number.partition('.')[0]}"
 
 
 def any_made(state: Path) -> bool:
-    """False if no member has ever had a worktree in this state folder: then nothing here has to be loaded."""
+    """Whether a member ever had a worktree in this state folder. If none had, nothing here has to be loaded."""
     return (state / FOLDER).is_dir()

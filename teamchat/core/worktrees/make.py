@@ -1,6 +1,6 @@
-"""Makes the worktree of a member from the user's work tree as it is now, what is not committed included.
+"""Makes the worktree of a member from the user's work tree in its present state, uncommitted changes included.
 
-A worktree with changes that are not merged stays as it is. One without gets what the user has changed since.
+A worktree with changes that are not merged stays as it is. Another one gets the user's changes since then.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from teamchat.core.worktrees.records import (
 
 
 def ready(state: Path, owner: Owner, member: str, cwd: Path, *, refresh: bool = True) -> Path:
-    """The folder of the member's worktree that `cwd` is in the user's work tree. Blocks while git works.
+    """Make the member's worktree ready, and find in it the folder that `cwd` is in the user's. Blocks while git works.
 
-    Without `refresh` one that is there stays as it is. Raises `UsageError` outside of a git work tree, `NotTrusted`
-    where a link in the worktree leads elsewhere, and `CheckpointFailed`.
+    Without `refresh` an existing one stays as it is. Raises `UsageError` outside of a git work tree, `NotTrusted` where
+    a link in the worktree leads elsewhere, and `CheckpointFailed`.
     """
     home = find_repository(cwd, state)
     if isinstance(home, NoRepository):
@@ -65,19 +65,19 @@ def ready(state: Path, owner: Owner, member: str, cwd: Path, *, refresh: bool = 
 
 
 def place(state: Path, session: int, member: str, cwd: Path) -> Path | None:
-    """Where `ready` would have that member work; None where it has no worktree yet. Nothing is made or read of git."""
+    """Find where `ready` would have that member work; None without a worktree. Nothing is made or read of git."""
     tree = find(state, session, member)
     there = tree and tree.made and Path(os.path.realpath(cwd)).is_relative_to(tree.top)
     return placed(tree.folder, tree.top, cwd) if tree and there else None
 
 
 def placed(folder: Path, top: Path, place: Path) -> Path:
-    """Where a place of the work tree `top` is in the worktree `folder`."""
+    """Find a place of the work tree `top` in the worktree `folder`."""
     return folder / Path(os.path.realpath(place)).relative_to(top)
 
 
 def empty_submodules(state: Path, session: int, member: str) -> list[str]:
-    """The submodules that the user has fetched and the member's worktree has not. Raises `CheckpointFailed`."""
+    """List the submodules that the user has fetched and the member's worktree has not. Raises `CheckpointFailed`."""
     tree = find(state, session, member)
     home = find_repository(tree.top, state) if tree else None
     if tree is None or not isinstance(home, GitRepository) or not (seen := tree_of(home, state, tree.ref("seen"))):
@@ -94,7 +94,7 @@ def _new(state: Path, owner: Owner, member: str, home: GitRepository) -> Worktre
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or one with numbers behind its parts, beside which git can have the branches `taken`.
+    """Find a free name for a branch: the name, or one with numbers behind its parts, that git allows beside `taken`.
 
     A branch is no folder of branches: besides `a` there is no `a/b`.
     """
@@ -139,7 +139,7 @@ def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
 
 
 def need_worktree(state: Path, session: int, session_name: str, member: str) -> Worktree:
-    """The worktree of that member. Raises `UnknownName` where it has none in that session."""
+    """Find the worktree of that member. Raises `UnknownName` where it has none in that session."""
     worktree = find(state, session, member)
     if worktree is None:
         raise UnknownName(f"{member} has no worktree in session {session_name}", "teamchat worktrees")
@@ -147,7 +147,7 @@ def need_worktree(state: Path, session: int, session_name: str, member: str) -> 
 
 
 def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:
-    """What the member has changed, by the tree `now` of its worktree, and is not in the user's tree `seen` as well."""
+    """List the member's changes, by the tree `now` of its worktree, that the user's tree `seen` does not have."""
     if now == there.base:
         return ()
     users = entries(there.home, seen)
@@ -156,7 +156,7 @@ def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:
 
 
 def usable(state: Path, tree: Worktree) -> Opened:
-    """The worktree with its repository. Raises `UsageError` where it cannot be used."""
+    """Open the worktree with its repository. Raises `UsageError` where it cannot be used."""
     there = opened(state, tree)
     if isinstance(there, str):
         raise UsageError(
@@ -167,7 +167,7 @@ def usable(state: Path, tree: Worktree) -> Opened:
 
 
 def _files(found: tuple[PathChange, ...]) -> Iterator[PathChange]:
-    """Without submodules, whose work trees are of other repositories."""
+    """Leave out submodules, whose work trees are of other repositories."""
     for change in found:
         if all(side is None or side.mode != SUBMODULE for side in (change.old, change.new)):
             yield change

@@ -1,7 +1,7 @@
-"""Brings what a member has changed in its worktree into the user's files, all of it or nothing.
+"""Brings a member's changes in its worktree into the user's files, all of them or none.
 
-First the user's files are recorded, then the tree that they are to become; only then is a file written. Whoever is
-killed meanwhile finds both trees again, and does the same once more.
+First the user's files are recorded, then the tree that they are to become; only then is a file written. A merge that is
+killed meanwhile finds both trees again, and does its work once more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEFORE, _AFTER, _THEIRS = "merging/before", "merging/after", "merging/theirs"
 
 
 class Difference(Struct, frozen=True):
-    """What a member has changed since its worktree was made or merged, and is not in the user's files as well."""
+    """A member's changes since its worktree was made or merged that the user's files do not have as well."""
 
     changes: tuple[PathChange, ...]
     lines: Mapping[str, Lines]
@@ -47,9 +47,9 @@ class Difference(Struct, frozen=True):
 
 
 class Merge(Struct, frozen=True):
-    """What a merge has changed in the user's files. With `clashes` and no favoured side it has changed nothing.
+    """The changes that a merge has made in the user's files; none with `clashes` and no favoured side.
 
-    `kept` is what it took out and no checkpoint has.
+    `kept` are the files that it took out and no checkpoint has.
     """
 
     changes: tuple[PathChange, ...] = ()
@@ -59,7 +59,7 @@ class Merge(Struct, frozen=True):
 
 
 def difference(state: Path, there: Opened) -> Difference:
-    """What is not merged yet. Blocks while git reads both work trees. Raises `CheckpointFailed`."""
+    """Compare both work trees: the changes that are not merged yet. Blocks. Raises `CheckpointFailed`."""
     now = take(there.own, state, there.tree.ref("now")).tree
     seen = take(there.home, state, there.tree.ref("seen")).tree
     changed = unmerged(there, now, seen)
@@ -122,9 +122,9 @@ def _changed_meanwhile(changed: FilesChanged) -> Merge:
 
 
 def since_merge(state: Path, there: Opened, clashes: Sequence[Clash]) -> tuple[list[str], str | None]:
-    """Commands for files that were changed since the last merge: each shows one, and the last restores what was merged.
+    """Write commands for files that were changed since the last merge: each shows one, the last restores the merge.
 
-    Without the files that the merge deleted, and those whose names are no text.
+    The files that the merge deleted, and those whose names are no text, are left out.
     """
     after = tree_of(there.home, state, there.tree.ref("merged/after"))
     known = entries(there.home, after) if after else {}
@@ -155,7 +155,10 @@ def _complete(state: Path, there: Opened) -> Merge | None:
 
 
 def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, known: _Known) -> Merge:
-    """`known` has the user's files as a checkpoint has them, which `before` may be no longer."""
+    """Write the merge into the user's files.
+
+    `known` has the user's files as a checkpoint has them, which may differ from `before` by now.
+    """
     tree, home = there.tree, there.home
     made = changes(home, before, after)
     refs: dict[str, str | None] = {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)}
@@ -175,7 +178,7 @@ def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, kno
 def _on_disk(
     home: GitRepository, known: Mapping[str, TreeEntry], paths: Mapping[str, TreeEntry | None]
 ) -> Iterator[Clash]:
-    """Where a file would be written over one that no checkpoint has, as git ignores it or it is too large."""
+    """Find files that would be written over one without a checkpoint, as git ignores it or it is too large."""
     for path, entry in paths.items():
         if entry is None or path in known:
             continue

@@ -1,7 +1,7 @@
-"""A new folder with the files of a checkpoint and nothing else, for a check that is to run without what git ignores.
+"""A new folder with the files of a checkpoint and nothing else, for a check that is to run without ignored files.
 
-It is a linked worktree, so that git works in it, on a branch that goes with it. A session has one at a time. What a
-killed process has left of it is replaced by the next one, or removed when its check is closed.
+It is a linked worktree, so that git works in it, on a branch that goes with it. A session has one at a time. The
+remains of a killed process are replaced by the next one, or removed when its check is closed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "new+folder"  # which no member has
 
 
 def new_folder_of(state: Path, session: int, top: Path) -> Path:
-    """Where the session has its new folder of that work tree."""
+    """Return the session's new folder of that work tree."""
     return folder_for(state, session, NAME, top)
 
 
@@ -53,7 +53,7 @@ def remove_new_folder(state: Path, session_name: str, folder: Path) -> None:
 
 
 def is_in_new_folder(state: Path, session: int, place: Path) -> Path | None:
-    """The new folder of the session that the place is in, if it is in one."""
+    """Find the new folder of the session that the place is in; None if it is in none."""
     above = new_folder_of(state, session, Path("/")).parent
     if not place.is_relative_to(above) or place == above:
         return None

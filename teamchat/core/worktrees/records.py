@@ -1,4 +1,4 @@
-"""Which worktrees there are: one small file each in the state folder, written before anything else of it is made."""
+"""The records of worktrees: a small file for each in the state folder, written before the worktree is made."""
 
 from __future__ import annotations
 
@@ -36,30 +36,31 @@ class Owner(Struct, frozen=True):
 
 
 class Worktree(Struct, frozen=True):
-    """A worktree of a member; of one of its places, the `member` is called by that: `sarah#3`.
-
-    `top` is the work tree of the user that it is made of, `folder` the worktree itself. `refs` is where its trees are
-    kept: `base` is what both had when it was made or merged last. `start` is the commit at which its `branch` began,
-    None before the first one. `made` is False until its files are there.
-    """
+    """A worktree of a member; for one of its places, the `member` is the name of that: `sarah#3`."""
 
     session: int
     session_name: str
     member: str
     branch: str
+    """The branch that it is on."""
     top: Path
+    """The user's work tree that it is made of."""
     folder: Path
+    """The worktree itself."""
     refs: str
+    """The beginning of the refs of its trees: `base` is the common tree when it was made or merged last."""
     start: str | None = None
+    """The commit at which its `branch` began; None before the first commit."""
     made: bool = False
+    """False until its files are there."""
 
     def ref(self, name: str) -> str:
-        """The full name of one of its refs."""
+        """Return the full name of one of its refs."""
         return f"{self.refs}/{name}"
 
 
 class Opened(Struct, frozen=True):
-    """A worktree that is as it should be. `home` is the user's work tree, `own` its own, `base` a tree."""
+    """A worktree in order. `home` is the user's work tree, `own` its own, `base` a tree."""
 
     tree: Worktree
     home: GitRepository
@@ -68,12 +69,12 @@ class Opened(Struct, frozen=True):
 
 
 def member_key(member: str) -> str:
-    """What a member is called in names of files and refs: the same whatever the case of its name."""
+    """Return the member's key in names of files and refs, which ignores the case of its name."""
     return sha256(fold(member).encode()).hexdigest()[:12]
 
 
 def branch_name(session: str, member: str) -> str:
-    """The branch of a member's worktree, in characters that git takes."""
+    """Name the branch of a member's worktree, in characters that git takes."""
     return f"teamchat/{_fit(session)}/{_fit(member)}"
 
 
@@ -83,24 +84,24 @@ def _fit(name: str) -> str:
 
 
 def find(state: Path, session: int, member: str) -> Worktree | None:
-    """The worktree of that member in that session."""
+    """Find the worktree of that member in that session."""
     return _read(_file(state, session, member))
 
 
 def all_of(state: Path, session: int | None = None) -> list[Worktree]:
-    """The worktrees of a session, or of all; those whose making was interrupted among them."""
+    """List the worktrees of a session, or of all, half-made ones included."""
     trees = (_read(file) for file in sorted((state / FOLDER).glob("*.json")))
     wanted = (tree for tree in trees if tree and session in (None, tree.session))
     return sorted(wanted, key=lambda tree: (tree.session, _in_order(tree.member)))
 
 
 def _in_order(name: str) -> list[str | int]:
-    """What sorts `sarah#10` behind `sarah#9`."""
+    """Build a sort key that puts `sarah#10` behind `sarah#9`."""
     return [int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))]
 
 
 def keep(state: Path, tree: Worktree) -> Worktree:
-    """Write what is known of a worktree. Raises `StoreError`."""
+    """Write the record of a worktree. Raises `StoreError`."""
     file = _file(state, tree.session, tree.member)
     fields = {name: getattr(tree, name) for name in Worktree.__struct_fields__}
     fields |= {"top": str(tree.top), "folder": str(tree.folder)}
@@ -115,7 +116,7 @@ def keep(state: Path, tree: Worktree) -> Worktree:
 
 
 def forget(state: Path, tree: Worktree) -> None:
-    """Remove what is known of a worktree, and the folders that were only for it."""
+    """Remove the record of a worktree, and the folders that were only for it."""
     file = _file(state, tree.session, tree.member)
     for path in (file, file.with_name(f"{file.name}.lock")):
         path.unlink(missing_ok=True)
@@ -125,7 +126,7 @@ def forget(state: Path, tree: Worktree) -> None:
 
 
 def opened(state: Path, tree: Worktree) -> Opened | str:
-    """The worktree with its repository, or why it cannot be used, as the rest of a sentence."""
+    """Open the worktree with its repository; return why it cannot be used otherwise, as the rest of a sentence."""
     if not tree.made:
         return "its making was interrupted"
     home = find_repository(tree.top, state)
@@ -141,7 +142,10 @@ def opened(state: Path, tree: Worktree) -> Opened | str:
 
 
 def folder_for(state: Path, session: int, member: str, top: Path) -> Path:
-    """Where a worktree is: its last folder is called as the user's, which tools may take for the project's name."""
+    """Return the folder of a worktree. Its last part is the name of the user's folder.
+
+    Tools may take that for the project's name.
+    """
     return state.resolve() / FOLDER / str(session) / member / (top.name or "root")
 
 

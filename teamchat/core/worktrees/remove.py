@@ -1,7 +1,8 @@
-"""Removes worktrees: their files, what git keeps of them, and the branch where it has no commits of its own.
+"""Removes worktrees: their files, git's records of them, and the branch where it has no commits of its own.
 
-What only a worktree has is never removed: what is not merged, what no checkpoint records (ignored and large files,
-nested repositories), and commits that are on no branch. Such a worktree stays, or with `--force` that part of it moves.
+The only copy of something is never removed: changes that are not merged, files that no checkpoint records (ignored and
+large files, nested repositories), and commits that are on no branch. Such a worktree stays, or with `--force` that part
+of it moves.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _MODULES = "modules"  # where git keeps the repositories of a worktree's submodu
 class Removed(Struct, frozen=True):
     """A worktree that is gone. With `commits` of its own its branch stays.
 
-    `detached` names the branches that its commits on no branch have now, `kept` the folder with what only it had.
+    `detached` names the new branches of its commits that were on no branch, `kept` the folder with its only copies.
     """
 
     tree: Worktree
@@ -58,7 +59,7 @@ class Removed(Struct, frozen=True):
 
 
 class OnlyThere(Struct, frozen=True):
-    """What a worktree has and neither a checkpoint nor a branch has: files, and commits that a reflog knows."""
+    """The contents of a worktree that no checkpoint and no branch has: files, and commits that a reflog knows."""
 
     files: tuple[str, ...] = ()
     commits: int = 0
@@ -73,7 +74,7 @@ class OnlyThere(Struct, frozen=True):
 
 
 def need_merged(state: Path, trees: list[Worktree], places: Mapping[str, PlaceTurn]) -> None:
-    """Raises `UsageError`, with what would be lost, where one of them has changes or files that only it has."""
+    """Raise `UsageError`, with the losses, where one of them has unmerged changes or files that only it has."""
     lost = not_merged(state, trees)
     commands = [*merge_commands(lost, places)]
     unfit = (name for name in lost if name in places and places[name].unfit)
@@ -88,7 +89,7 @@ def need_merged(state: Path, trees: list[Worktree], places: Mapping[str, PlaceTu
 
 
 def merge_commands(names: Iterable[str], places: Mapping[str, PlaceTurn]) -> tuple[str, ...]:
-    """The commands that merge the worktrees of those names: one for all that are places of one plan."""
+    """Write the commands that merge the worktrees of those names: one for all that are places of one plan."""
     fit = [name for name in names if name not in places or not places[name].unfit]
     together = [name for name in fit if name in places and not places[name].judged]
     if len(together) < 2:
@@ -98,12 +99,15 @@ def merge_commands(names: Iterable[str], places: Mapping[str, PlaceTurn]) -> tup
 
 
 def not_merged(state: Path, trees: list[Worktree]) -> dict[str, str]:
-    """What is not merged of each of the worktrees, by its member; without those where nothing is."""
+    """List the unmerged changes of each of the worktrees, by its member; fully merged ones are left out."""
     return {tree.member: loss for tree in trees if (loss := _lost(state, tree))}
 
 
 def only_there(state: Path, there: Opened) -> OnlyThere:
-    """What no merge brings and no checkpoint has. Blocks while git reads the worktree. Raises `CheckpointFailed`."""
+    """Find files and commits that no merge brings and no checkpoint has. Raises `CheckpointFailed`.
+
+    Blocks while git reads the worktree.
+    """
     listed = ("ls-files", "--others", "--directory", "--no-empty-directory", "-z")
     take(there.own, state, there.tree.ref("now"))
     with open_shadow(there.own, state, _LONGEST_S) as shadow:
@@ -116,7 +120,7 @@ def only_there(state: Path, there: Opened) -> OnlyThere:
 
 
 def submodules(state: Path, there: Opened) -> list[str]:
-    """The submodules that were fetched in the worktree: their files and commits are in no other place. Blocks."""
+    """List the submodules fetched in the worktree: their files and commits are in no other place. Blocks."""
     tree = take(there.own, state, there.tree.ref("now")).tree
     links = (path for path, entry in entries(there.own, tree).items() if entry.mode == SUBMODULE)
     fetched = (path for path in links if os.path.lexists(there.tree.folder / path / ".git"))
@@ -124,7 +128,7 @@ def submodules(state: Path, there: Opened) -> list[str]:
 
 
 def _modules(folder: Path) -> Iterator[str]:
-    """The names of the repositories of submodules, also of those that are no longer in the files."""
+    """List the names of the repositories of submodules, also of those that are no longer in the files."""
     for place, inner, names in os.walk(folder):
         if "HEAD" in names:
             yield os.path.relpath(place, folder)
@@ -132,7 +136,10 @@ def _modules(folder: Path) -> Iterator[str]:
 
 
 def remove(state: Path, tree: Worktree) -> Removed:
-    """Remove a worktree; what only it has is kept. What is gone already is no error. Raises `CheckpointFailed`."""
+    """Remove a worktree, but keep its only copies. Raises `CheckpointFailed`.
+
+    Parts that are gone already are no error.
+    """
     home, commits, detached = find_repository(tree.top, state), 0, None
     if isinstance(home, GitRepository) and home.top == tree.top:
         refuse_links(home, tree.branch, tree.folder)  # before anything is moved
@@ -152,7 +159,7 @@ def remove(state: Path, tree: Worktree) -> Removed:
 
 
 def _known(state: Path, there: Opened) -> dict[str, list[TreeEntry]]:
-    """What the user's files have at each path, and what both had when the worktree was made or merged last."""
+    """Collect the entries of each path in the user's files, and in the common tree of the last merge or the making."""
     by_path: dict[str, list[TreeEntry]] = {}
     for tree in (take(there.home, state, there.tree.ref("seen")).tree, there.base):
         for path, entry in entries(there.home, tree).items():
@@ -189,7 +196,7 @@ def _take_out(
 
 
 def _point_at(modules: Path, moved: Path, kept: Path) -> None:
-    """Have the `.git` files of what is kept name the repositories of submodules where they are now."""
+    """Let the `.git` files among the kept files name the repositories of submodules in their new place."""
     for place, folders, names in os.walk(kept):
         pointer = Path(place, ".git")
         if ".git" in names and (module := _moved(pointer, modules, moved)):
@@ -201,7 +208,7 @@ def _point_at(modules: Path, moved: Path, kept: Path) -> None:
 
 
 def _moved(pointer: Path, modules: Path, to: Path) -> Path | None:
-    """Where the repository that a `.git` file names is now; None of one that was elsewhere."""
+    """Find the new place of the repository that a `.git` file names; None if it was elsewhere."""
     named = read_regular(pointer).removeprefix(b"gitdir: ").strip()
     inside = os.fsdecode(named).partition(f"/{modules.parent.name}/{_MODULES}/")[2]
     module = to / inside
@@ -210,7 +217,7 @@ def _moved(pointer: Path, modules: Path, to: Path) -> Path | None:
 
 @contextlib.contextmanager
 def _marked(folder: Path) -> Iterator[None]:
-    """Mark what a removal has taken out, so that the next command names it if this process is killed."""
+    """Mark the things that a removal has taken out, so that the next command names them if this process is killed."""
     marker = folder / _REMOVING
     lock = os.open(f"{marker}.new", _NEW, 0o600)
     try:
@@ -231,13 +238,13 @@ def _remove_empty(folder: Path) -> None:
 
 
 def told(gone: Removed) -> None:
-    """Let no other command name what was kept, as the person has been told."""
+    """Let no other command name the kept things, as the person has been told."""
     if gone.kept:
         (gone.kept.parent / _REMOVING).unlink(missing_ok=True)
 
 
 def left_behind(state: Path) -> list[Path]:
-    """What killed removals have taken out; each is returned once."""
+    """List the remains of killed removals; each is returned once."""
     paths: list[Path] = []
     for marker in sorted((state / KEPT).glob(f"*/{_REMOVING}")):
         with contextlib.suppress(OSError):
@@ -267,7 +274,7 @@ def _remove_known(top: Path, known: Mapping[str, Sequence[TreeEntry]], form: str
 
 
 def _links(folder: int) -> Iterator[str]:
-    """Links to folders, which are no names of files for `fwalk`."""
+    """List links to folders, which `fwalk` does not name as files."""
     for name in os.listdir(folder):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
@@ -279,7 +286,7 @@ def _git(repository: GitRepository) -> GitProgram:
 
 
 def _detached(there: Opened) -> tuple[list[str], int]:
-    """The tips of what a detached HEAD or a reflog has and no branch, and how many commits these are."""
+    """Find the tips of commits that only a detached HEAD or a reflog has, and count these commits."""
     git, home = _git(there.own), _git(there.home)
     tips, known = set[str](), ["--branches", "--tags", "--remotes", *_reflog(home, "HEAD")]
     with contextlib.suppress(GitFailed):
@@ -295,7 +302,7 @@ def _detached(there: Opened) -> tuple[list[str], int]:
 
 
 def _reflog(git: GitProgram, ref: str) -> list[str]:
-    """The commits that a reflog names and that are still there."""
+    """List the commits that a reflog names and that are still there."""
     with contextlib.suppress(GitFailed):
         return list(dict.fromkeys(git("rev-list", "--walk-reflogs", "--ignore-missing", ref).decode().split()))
     return []
@@ -314,7 +321,7 @@ def _keep_detached(there: Opened) -> str | None:
 
 
 def _lost(state: Path, tree: Worktree) -> str | None:
-    """What would be lost with a worktree; None where nothing would."""
+    """Describe the losses of removing a worktree; None if there are none."""
     there = opened(state, tree)
     if isinstance(there, str):
         usable = tree.made and tree.folder.exists()

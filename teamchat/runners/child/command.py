@@ -34,7 +34,7 @@ _PRIVATE = 0o077
 
 
 class CommandEnd(Struct, frozen=True):
-    """How a program ended. `code` is its exit code, None if it was killed, and `why` says what for."""
+    """How a program ended. `code` is its exit code, None if it was killed; `why` is then the reason."""
 
     code: int | None
     out: bytes
@@ -52,7 +52,7 @@ def run(
     idle_s: float | None = None,
     stopped: Callable[[], bool] | None = None,
 ) -> CommandEnd:
-    """Run a program on the input `given` until it and its output end. What it makes is the user's alone.
+    """Run a program on the input `given` until it and its output end. Files that it makes are for the user alone.
 
     It is killed after `seconds`, after `idle_s` in which it neither used the processor nor read or wrote (where the
     system tells), and as soon as `stopped` says so; its output is lost then. Raises `OSError` and `ValueError` if it
@@ -82,7 +82,7 @@ class _Watch:
         self._since = time.monotonic()
 
     def longest(self) -> float:
-        """How long to wait until the next look."""
+        """Return the longest wait until the next look, in seconds."""
         return max(0.0, min(_WATCHES_S, self._until - time.monotonic()))
 
     def over(self, pid: int) -> Literal["late", "idle", "stopped"] | None:
@@ -97,7 +97,7 @@ class _Watch:
 
 
 def _used(pid: int) -> tuple[bytes, ...] | None:
-    """What a process has used of the processor, and has read and written; None where the system does not tell."""
+    """Read a process's processor time, and how much it has read and written; None where the system does not tell."""
     try:
         times = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:13]
         return (*times, Path(f"/proc/{pid}/io").read_bytes())
@@ -107,7 +107,7 @@ def _used(pid: int) -> tuple[bytes, ...] | None:
 
 @cache
 def tied() -> tuple[str, ...]:
-    """What stands before a command line so that the program ends with teamchat; empty where the system has no such."""
+    """Build the words before a command line that make the program end with teamchat; empty if the system has none."""
     setpriv = shutil.which("setpriv", path=os.defpath)
     if setpriv is None:
         return ()
@@ -153,7 +153,7 @@ def run_alone(
 
 
 def _ends_within(process: Popen[bytes], seconds: float) -> bool:
-    """Wait for the end of a process, without releasing its number. False if it takes longer."""
+    """Wait for the end of a process, without releasing its number. Return False if it takes longer than `seconds`."""
     until = time.monotonic() + seconds
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
         if time.monotonic() > until:
@@ -186,7 +186,7 @@ class Printing:
 def printing(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], given: bytes = b"", seconds: float | None = None
 ) -> Iterator[Printing]:
-    """A program on the input `given`, killed after `seconds`, and at the end of the block if it has not ended.
+    """Run a program on the input `given`; kill it after `seconds`, or at the end of the block if it still runs.
 
     Raises `OSError` and `ValueError` if it cannot be started.
     """

@@ -5,8 +5,8 @@ take longer, and a script would be compiled at each start.
 
 The first message is one byte with the open folder that the agent is to start in and the agent's streams; one byte
 answers it. The first line says what to run, in `marshal`'s format and hexadecimal, and `go` starts it. In between
-teamchat makes the turn's private folder, which the guardian knows by then. It answers in JSON, for an agent could write
-there: `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Lines it then obeys: `stop` (the
+teamchat makes the turn's private folder, which the guardian already knows. It answers in JSON, for an agent could write
+there: `{"pid": N}` and, when everything is over, `{"exit": code, "left": [names]}`. Then it obeys the lines `stop` (the
 CLI's own soft signal, SIGKILL after its grace) and `kill`. A closed socket also means `stop`: that is how agents die
 when teamchat is killed. An order may have a lease, until when the agent may run: `until N` sets it anew, and when it is
 over the guardian ends the agent by itself, also if teamchat is stopped or the machine has slept meanwhile. With `done`
@@ -51,17 +51,17 @@ ABANDONED_GRACE_S = 1.0  # without teamchat nobody reads the rest: the tree must
 
 
 def command(control: int) -> tuple[str, ...]:
-    """The command line of a guardian that is to inherit this socket."""
+    """Build the command line of a guardian that is to inherit this socket."""
     return (sys.executable, "-I", "-S", "-B", "-c", STARTED, os.path.dirname(__file__), str(control))  # noqa: PTH120
 
 
 def become_subreaper() -> bool:
-    """Become the parent of every orphan below this process. False where the system has no such thing."""
+    """Become the parent of every orphan below this process. Return False where the system has no subreapers."""
     return sys.platform == "linux" and _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def boot_time() -> float:
-    """Seconds that go on while the machine sleeps, which `time.monotonic` leaves out."""
+    """Return seconds that go on while the machine sleeps, which `time.monotonic` leaves out."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -73,7 +73,7 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def wake_at_child_end() -> socket.socket:
-    """A socket that becomes readable when a child ends. It exists before the first child, so no end is missed."""
+    """Make a socket that becomes readable when a child ends. It exists before the first child, so no end is missed."""
     wake, wake_write = socket.socketpair()
     wake.setblocking(False)
     wake_write.setblocking(False)
@@ -87,7 +87,7 @@ def _numbers() -> list[str]:
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """Every process that is not dead: pid -> (parent, name)."""
+    """List every process that is not dead: pid -> (parent, name)."""
     if sys.platform == "linux":
         return dict(filter(None, (read_stat(name) for name in _numbers())))
     import subprocess
@@ -102,7 +102,7 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def _of_ps() -> dict[str, str]:
-    """The environment of ps: what says how it writes a time. `for_child` is not to be had in a guardian."""
+    """Build the environment of ps: variables that say how it writes a time. A guardian cannot import `for_child`."""
     return {name: os.environ[name] for name in PS_READS if name in os.environ}
 
 
@@ -123,7 +123,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def named(pid: int) -> str | None:
-    """`PID@START`, which no later process with the same number has; None where no process has it."""
+    """Name the process `PID@START`, which no later process with its number has; None where no process has it."""
     if sys.platform == "linux":
         # by `self`, as the /proc of another namespace has this process under another number
         start = _start("self" if pid == os.getpid() else pid)
@@ -135,9 +135,9 @@ def named(pid: int) -> str | None:
 
 
 def number_here(name: str) -> int | None:
-    """The number that a process has here which is `named` so where it runs; None where it cannot be seen.
+    """Find the number that the process of this name (see `named`) has here; None where it cannot be seen.
 
-    That of a process in a container is another one outside of it, and none in other containers.
+    A process in a container has another number outside of it, and none in other containers.
     """
     number, _, start = name.partition("@")
     if named(int(number)) == name:
@@ -151,13 +151,13 @@ def number_here(name: str) -> int | None:
 
 
 def _start(pid: int | str) -> str:
-    """When a process began, in ticks since the machine did; empty where no process has the number."""
+    """Read when a process began, in ticks since the machine did; empty where no process has the number."""
     tail = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     return tail[19].decode() if tail else ""
 
 
 def _numbers_of(pid: str) -> list[str]:
-    """The numbers of a process in its namespaces, from that of /proc inwards."""
+    """Read the numbers of a process in its namespaces, from that of /proc inwards."""
     return _read(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0].decode().split()
 
 
@@ -169,7 +169,7 @@ def _namespace(pid: str) -> str:
 
 
 def limit_of(scratch: bytes, depth: int = 0) -> int:
-    """A limit of real-time computing, in microseconds, that no process reaches; it differs for each turn.
+    """Compute a limit of real-time computing, in microseconds, that no process reaches; it differs for each turn.
 
     Every process of the turn inherits it, even if its parents, session, files and environment change. `depth` is the
     number of turns around the turn: a limit can only be lowered, so the limit of an inner turn is lower.
@@ -178,7 +178,7 @@ def limit_of(scratch: bytes, depth: int = 0) -> int:
 
 
 def depth_of(pid: int | str) -> int | None:
-    """The number of turns around the turn whose limit the process has; None where its limit is that of no turn."""
+    """Count the turns around the turn whose limit the process has; None where its limit is that of no turn."""
     line = _read(f"/proc/{pid}/limits").partition(b"Max realtime timeout")[2].partition(b"\n")[0].split()
     level = int(line[1]) >> MARK_BITS if len(line) > 1 and line[1].isdigit() else 0
     return OUTERMOST - level if INNERMOST <= level <= OUTERMOST else None
@@ -198,7 +198,7 @@ def _mark(scratch: bytes) -> None:
 
 
 def marked(scratch: bytes) -> list[int]:
-    """The live processes of the turn with this private folder: by their limit, or by the environment they began with.
+    """List the live processes of the turn with this private folder: by their limit, or by their first environment.
 
     Empty where there is no /proc.
     """
@@ -213,7 +213,7 @@ def marked(scratch: bytes) -> list[int]:
 
 
 def _read(path: str) -> bytes:
-    """The content of a file of /proc; empty if its process has ended, or belongs to another user."""
+    """Read a file of /proc; empty if its process has ended, or belongs to another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib costs start-up)
             return file.read()
@@ -222,7 +222,7 @@ def _read(path: str) -> bytes:
 
 
 def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
-    """The descendants of `root`: pid -> name. None of a number below 2, of which every process descends."""
+    """Find the descendants of `root`: pid -> name. A number below 2, of which every process descends, has none."""
     descendants: dict[int, str] = {}
     frontier = {root} if root >= FIRST_PID else set()
     while frontier:
@@ -269,7 +269,7 @@ class Guardian:
             self.abandoned = True
 
     def read_line(self, timeout: float | None) -> bytes | None:
-        """One line from teamchat; `b""` when the socket is closed, None if nothing came in time."""
+        """Read one line from teamchat; `b""` when the socket is closed, None if nothing came in time."""
         while b"\n" not in self.buffer:
             if not select.select([self.control], [], [], timeout)[0]:
                 return None
@@ -325,7 +325,7 @@ class Guardian:
                 self.end(soft=True, grace=min(self.grace, self.lapse_grace))
 
     def obey(self, line: bytes) -> None:
-        """`until`, `kill` and `stop`; a line of any other kind, and the end of all lines, mean `stop` too."""
+        """Obey `until`, `kill` and `stop`; any other line, and the end of all lines, mean `stop` too."""
         if line.startswith(UNTIL):
             self.until = float(line.removeprefix(UNTIL))
             return
@@ -333,7 +333,7 @@ class Guardian:
         self.end(soft=line != b"kill", grace=grace)
 
     def tree(self) -> dict[int, str]:
-        """The live processes of the agent's tree: below this process, or seen there before."""
+        """List the live processes of the agent's tree: below this process, or seen there before."""
         if self.childless and self.inherits:
             return {}  # without a look at all processes of the system, of which there may be many
         table = processes()
@@ -342,7 +342,7 @@ class Guardian:
         return self.seen
 
     def end(self, *, soft: bool, grace: float = 0.0) -> None:
-        """The ladder: soft signal, grace, SIGKILL to the group and to every remaining descendant."""
+        """End the agent step by step: soft signal, grace, SIGKILL to the group and to every remaining descendant."""
         self.tree()
         if soft:
             send_signal(self.pid, self.stop_signal, group=self.stop_group)
@@ -361,7 +361,7 @@ class Guardian:
             self.status = -signal.SIGKILL  # it cannot be killed, and the turn does not wait for it
 
     def is_alone(self) -> bool:
-        """True if the socket was closed without `done`: then the private folder is the guardian's to remove."""
+        """Return whether the socket was closed without `done`: then the guardian removes the private folder."""
         while (line := self.read_line(None)) and line != b"done":
             pass
         return not line
@@ -387,7 +387,7 @@ class Guardian:
 
 
 def in_json(message: dict[str, Any]) -> str:
-    """A report as JSON. Most have numbers and an empty list, which need no import."""
+    """Write a report as JSON. Most have numbers and an empty list, which need no import."""
     if all(isinstance(value, int) or value == [] for value in message.values()):
         return str(message).replace("'", '"')
     import json
@@ -396,17 +396,17 @@ def in_json(message: dict[str, Any]) -> str:
 
 
 def order_of(line: bytes) -> dict[str, Any]:
-    """The content of a first line. It comes only from teamchat, which has this interpreter's `marshal`."""
+    """Read a first line. It comes only from teamchat, which has this interpreter's `marshal`."""
     return dict(marshal.loads(bytes.fromhex(line.decode())))  # noqa: S302
 
 
 def order_line(order: dict[str, Any]) -> bytes:
-    """The first line for a guardian. Arguments and variables are bytes, whatever the locale."""
+    """Write the first line for a guardian. Arguments and variables are bytes, whatever the locale."""
     return marshal.dumps(order).hex().encode() + b"\n"
 
 
 def received(control: socket.socket, number: int) -> list[int]:
-    """The descriptors that come with the next byte; none if the socket is closed."""
+    """Receive the descriptors that come with the next byte; none if the socket is closed."""
     byte, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(number * INT_BYTES))
     return [descriptor for _, _, data in ancillary for descriptor in memoryview(data).cast("i")] if byte else []
 

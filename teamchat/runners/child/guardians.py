@@ -1,6 +1,6 @@
 """Starts guardians: an interpreter for each (`guardian.py`), that of the first agent while the program is loaded.
 
-So do those of a group, each while the agent before it runs: who waits for an interpreter does nothing else meanwhile.
+In a group each further one starts while the agent before it runs: the wait for an interpreter would block all else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Guardians:
         self._expected = 0
 
     def expect(self, agents: int) -> None:
-        """Start guardians ahead for so many agents."""
+        """Start guardians ahead for `agents` agents."""
         self._expected = agents
 
     def prepare(self) -> None:
@@ -36,7 +36,7 @@ class Guardians:
         self._ahead = self._ahead or _started()
 
     def guard(self, folder: int, streams: Sequence[int]) -> Guardian:
-        """A guardian for an agent in this open folder with these streams. Raises `OSError`."""
+        """Start a guardian for an agent in this open folder with these streams. Raises `OSError`."""
         ahead, self._ahead = self._ahead, None
         given = None
         if ahead:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def isolated_command(module: str, *arguments: str) -> tuple[str, ...]:
-    """The command line for `main(arguments)` of the module."""
+    """Build the command line for `main(arguments)` of the module."""
     folders = [folder for folder in sys.path if Path(folder).is_absolute()]
     return (sys.executable, "-I", "-S", __file__, json.dumps(folders), module, *arguments)
 

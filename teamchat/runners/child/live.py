@@ -62,15 +62,15 @@ class LiveAgent:
             self._look.cancel()
 
     def runs(self) -> bool:
-        """True while the process can take another turn. A recording has no process to ask."""
+        """Whether the process can take another turn. A recording has no process to ask."""
         if self.process and not self._ended:
             self.process.poll()
         return not self._ended and (self.process is None or self.process.exit is None)
 
     def turn(self, what: Launch) -> LiveTurn:
-        """A turn in this process, which is started if necessary.
+        """Begin a turn in this process, which is started if necessary.
 
-        Raises `SpawnFailed`, also when it has ended, and what `what.prepare` raises.
+        Raises `SpawnFailed`, also when the process has ended, and the errors of `what.prepare`.
         """
         if not self.runs():
             raise HasEnded("the process that was kept running has ended")
@@ -96,7 +96,7 @@ class LiveAgent:
         return LiveTurn(self, what)
 
     async def next(self) -> Chunk | CutShort | None:
-        """The next piece of output; None when the process has ended."""
+        """Return the next piece of output; None when the process has ended."""
         chunk = await anext(self._chunks, None) if self._chunks else None
         if isinstance(chunk, Chunk) and chunk.stream == "out":
             self._read += len(chunk.data)
@@ -133,7 +133,7 @@ class LiveAgent:
             self.process.close_stdin()
 
     def busy(self) -> bool:
-        """True if it runs a process that it did not run before this turn, such as a hook or a tool's."""
+        """Whether it runs a process that it did not run before this turn, such as a hook or a tool's."""
         assert self.process is not None
         return not guardian.below(self.process.pid, guardian.processes()).keys() <= set(self._before)
 
@@ -169,13 +169,16 @@ class LiveTurn:
         self._over = True
 
     def end_input(self) -> bool:
-        """It exits by itself then. What does not is ended, unless it is busy: hooks run after an answer (2.1.330)."""
+        """Close the input, so that the process exits by itself.
+
+        After `CLOSE_S` seconds it is ended, unless it is busy: hooks run after an answer (2.1.330).
+        """
         self._agent.end_input()
         self._later(CLOSE_S, self._end_idle)
         return True
 
     def _later(self, seconds: float, then: Callable[[], None]) -> None:
-        """Do that later, unless the turn is over by then, or something else is to be done."""
+        """Call `then` after `seconds`, unless the turn is over before, or another call takes its place."""
         if self._timer:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, then)

@@ -1,12 +1,12 @@
 """Starts agents: each under its guardian, with regular files for stdin and stdout, and a pipe for stderr.
 
-Regular files are what keeps output whole. Claude and Gemini throw away unread pipe output when they exit, and after a
-crash of teamchat a file still holds the partial text. The prompt is complete before the process starts, so no writer
-can block on an agent that never reads. The end of the turn is the end of the process, never the end of a stream.
+Regular files keep output whole. Claude and Gemini throw away unread pipe output when they exit, and after a crash of
+teamchat a file still holds the partial text. The prompt is complete before the process starts, so no writer can block
+on an agent that never reads. The end of the turn is the end of the process, never the end of a stream.
 
 A program that opens such a file by name (`> /dev/stdout`) empties it. Nothing prevents that, so the file begins with a
 line of ours, and a turn whose line is gone fails. Stderr, which scripts open by name far more often, is a pipe: opening
-that again loses nothing. What comes out of it is written to a file, too.
+that again loses nothing. Its output is written to a file, too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HOW = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Lin
 
 
 def open_folder(path: Path, real: Path | None = None) -> int:
-    """A descriptor of the folder at `path`, which must be the one at `real` if that is given.
+    """Open the folder at `path`, which must be the one at `real` if that is given, and return its descriptor.
 
     Raises `FolderReplaced`, and `OSError` if there is no such folder.
     """
@@ -60,7 +60,7 @@ def open_folder(path: Path, real: Path | None = None) -> int:
 
 
 def _path_of(folder: int, path: Path) -> Path:
-    """Where an open folder is; by its `path` where the system cannot tell."""
+    """Find the path of an open folder; by its `path` where the system cannot tell."""
     try:
         if sys.platform == "linux":
             return Path(f"/proc/self/fd/{folder}").readlink()
@@ -158,7 +158,10 @@ class ChildProcess:
         return file
 
     def _stderr(self) -> BinaryIO:
-        """The file, for a process that stays: nobody reads its pipe between two turns. Else the pipe."""
+        """Make the stream for stderr: a file, for a process that stays, else a pipe.
+
+        Nobody reads the pipe of a process that stays between two turns.
+        """
         path = self._launch.folder / "stderr"
         file = _create(path)
         self._readers["err"] = path.open("rb", buffering=0)
@@ -172,7 +175,7 @@ class ChildProcess:
         return os.fdopen(theirs, "wb")
 
     def _take_stderr(self) -> None:
-        """Write to the file what the pipe has, at most `READ_BYTES`."""
+        """Write the pipe's output to the file, at most `READ_BYTES`."""
         if self._piped:
             ours, file = self._piped
             with contextlib.suppress(OSError):  # nothing is there, or the disk is full
@@ -218,7 +221,7 @@ class ChildProcess:
             self._control.send(guardian.UNTIL + f"{until}\n".encode())
 
     def over(self) -> None:
-        """Nothing to do: the turn ends when the process exits."""
+        """Do nothing: the turn ends when the process exits."""
 
     def end_input(self) -> bool:
         return False
@@ -263,7 +266,7 @@ class ChildProcess:
             end(self._guardian, self._control)
 
     async def _guardian_ends(self) -> bool:
-        """Wait for the guardian's end, which closes its socket. False if it takes too long."""
+        """Wait for the guardian's end, which closes its socket. Return False if it takes too long."""
         try:
             async with asyncio.timeout(_longest_end()):
                 while await asyncio.get_running_loop().sock_recv(self._control, 4096):
@@ -282,7 +285,7 @@ class ChildProcess:
             ended.set()
 
     def _drained_enough(self, over: Exit) -> bool:
-        """True if there was time enough to read what was written up to the limit of the output."""
+        """Whether there was time enough to read all output up to its limit."""
         return over.over_limit is not None and time.monotonic() - self.started > over.seconds + DRAIN_S
 
     def poll(self) -> None:
@@ -329,7 +332,7 @@ class ChildProcess:
             self._kill_unguarded()
 
     def _kill_unguarded(self) -> None:
-        """End what can still be found of the agent's tree: its guardian was killed."""
+        """End the remains of the agent's tree that can still be found: its guardian was killed."""
         tree = guardian.below(self.pid, guardian.processes())
         guardian.send_signal(self.pid, signal.SIGKILL, group=True)
         for pid in tree:
@@ -375,7 +378,7 @@ class ChildProcess:
 
 
 def first_report(control: socket.socket) -> tuple[dict[str, int], bytes]:
-    """What the guardian at the other end reports first, and what came behind it. Blocks. Raises `OSError`."""
+    """Read the guardian's first report, and the bytes behind it. Blocks. Raises `OSError`."""
     data = b""
     while b"\n" not in data:
         if not (more := control.recv(4096)):
@@ -389,7 +392,7 @@ def first_report(control: socket.socket) -> tuple[dict[str, int], bytes]:
 
 
 def _longest_end() -> float:
-    """Seconds for a guardian to end what still runs when its socket is closed."""
+    """Return the seconds in which a guardian ends everything that still runs when its socket is closed."""
     return guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
 
 
@@ -401,7 +404,7 @@ def make_private(folder: Path) -> None:
 
 
 def _create(path: Path) -> BinaryIO:
-    """A new file of output. O_APPEND keeps children from writing over each other."""
+    """Create a file of output. O_APPEND keeps children from writing over each other."""
     return os.fdopen(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600), "ab", buffering=0)
 
 
@@ -413,7 +416,7 @@ async def _first_of(event: asyncio.Event, seconds: float) -> None:
 
 
 def read_more(reader: BinaryIO, most: int) -> bytes:
-    """What was written to a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
+    """Read what was written to a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
     size = min(READ_BYTES, most)
     data = reader.read(size)
     if not data and os.fstat(reader.fileno()).st_size < reader.tell():
@@ -479,7 +482,7 @@ def settle(folder: Path) -> None:
 
 
 def sweep(scratch: Path) -> None:
-    """Kill what remains of the turn with this private folder, if its guardian was killed as well.
+    """Kill the remains of the turn with this private folder, if its guardian was killed as well.
 
     A daemon has no parent left; it is recognised by the mark that it inherited. Blocks for a moment.
     """

@@ -1,9 +1,9 @@
-"""Removing a folder that an agent could write to: whatever is in it, and without ever leaving it.
+"""Removing a folder that an agent could write to, with all its contents, and without ever leaving it.
 
-The agent may have left paths of any length, millions of files, folders without permissions, links and mounts, and a
-process of it may still be changing the folder. So nothing here recurses, follows a link or builds a path: each
-step is relative to an open folder. Folders further down are moved up to the top one and emptied there, which needs two
-open folders for a tree of any depth. A mount point cannot be moved, so what is mounted is not touched.
+The agent may have left paths of any length, millions of files, folders without permissions, links and mounts, and one
+of its processes may still be changing the folder. So nothing here recurses, follows a link or builds a path: each step
+is relative to an open folder. Folders further down are moved up to the top one and emptied there, which needs two open
+folders for a tree of any depth. A mount point cannot be moved, so mounted files are not touched.
 
 Imports only the standard library, because the guardian uses it.
 """
@@ -69,7 +69,7 @@ class _Removal:
         return self.problem or f"not done after {LONGEST_S:.0f} s"
 
     def _remains_full(self, place: int, name: str) -> bool:
-        """Remove an entry, of a link the link itself; whether it is a folder that must be emptied first."""
+        """Remove an entry (of a link the link itself); return whether it is a folder that must be emptied first."""
         with self._noting():
             try:
                 os.rmdir(name, dir_fd=place)  # fails for a mount point, whatever is in it, with another error
@@ -120,7 +120,7 @@ class _Removal:
 
 @contextlib.contextmanager
 def _entered(place: int, name: str) -> Iterator[int]:
-    """The folder `name` of `place`, open, and with the permissions to change it. Raises `OSError` for a link."""
+    """Open the folder `name` of `place`, with the permissions to change it. Raises `OSError` for a link."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         folder = os.open(name, flags, dir_fd=place)
@@ -136,7 +136,7 @@ def _entered(place: int, name: str) -> Iterator[int]:
 
 
 def _open_up(place: int, name: str) -> None:
-    """Give the user all permissions for a folder that cannot be opened, and never for what a link points to."""
+    """Give the user all permissions for a folder that cannot be opened, and never for the target of a link."""
     if not hasattr(os, "O_PATH"):
         os.chmod(name, _ALL, dir_fd=place, follow_symlinks=False)
         return

@@ -1,4 +1,4 @@
-"""A process for those who follow it: what to start, what it writes, how it ended. A recording is one, too."""
+"""A process for its followers: how to start it, its output, its end. A recording is one, too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_OUTPUT_BYTES = 256 * 1024**2
 
 
 class Identity(Struct, frozen=True):
-    """The turn's identity besides its stdin: a recording is found by both."""
+    """The identity of a turn besides its stdin: a recording is found by both."""
 
     member: str
     agent: str
@@ -29,15 +29,15 @@ class Identity(Struct, frozen=True):
 
 
 class Stays(Protocol):
-    """What a turn runs in, if not in a process of its own: one for many turns, or a host. Raises `SpawnFailed`."""
+    """The place of a turn without a process of its own: a process for many turns, or a host. Raises `SpawnFailed`."""
 
     def turn(self, what: Launch, /) -> Running: ...
 
 
 class Lease(Struct, frozen=True):
-    """Until when a process may run, by `guardian.boot_time`, unless it is renewed, and its grace after the soft signal.
+    """The end of a process's time, by `guardian.boot_time`, unless it is renewed, and its grace after the soft signal.
 
-    Its guardian ends it then, whatever became of teamchat.
+    At the end its guardian ends the process, whatever became of teamchat.
     """
 
     until: float
@@ -45,40 +45,45 @@ class Lease(Struct, frozen=True):
 
 
 class Launch(Struct, frozen=True):
-    """What to start. `folder` gets the files `stdout` and `stderr`, of at most `max_output` bytes together.
-
-    `prepare` makes `scratch` with its files, and may raise `OSError`. It is called right before the process starts,
-    when the guardian knows the folder. The caller removes it once the turn's outcome is stored. If teamchat is killed
-    before the process has ended, the guardian removes it. With `stays` the turn runs in a process that outlives it,
-    whose standard input is left open. `through` is a program of ours, with its arguments, that runs `argv`. `version`
-    is that of the installed program, where it is known. `login` names the variables that its login is from, as `Login`
-    does.
-    With `elsewhere` nothing is started here: `argv` names only the agent.
-    `real_cwd` is where `cwd` must really be; None lets it be anywhere. The process starts in `starts_in` (None: in
-    `cwd`). `may_write` is False where its CLI bounds it to reading. `tree` is the work tree as it was before the turn,
-    or why that is not known. With a `lease` it runs at most until then, or until what `ChildProcess.renew` says.
-    """
+    """A process to start."""
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
     stdin: bytes
     folder: Path
+    """The folder for the files `stdout` and `stderr`."""
     scratch: Path | None = None
     prepare: Callable[[], None] = lambda: None
+    """Makes `scratch` with its files, and may raise `OSError`.
+
+    It is called right before the process starts, when the guardian knows the folder. The caller removes `scratch` once
+    the turn's outcome is stored. If teamchat is killed before the process has ended, the guardian removes it.
+    """
     stop: StopRule = field(default_factory=StopRule)
     max_output: int = MAX_OUTPUT_BYTES
+    """The most that `stdout` and `stderr` may have together, in bytes."""
     identity: Identity = Identity("", "")
     stays: Stays | None = None
+    """With it the turn runs in a process that outlives it, whose standard input is left open."""
     elsewhere: Stays | None = None
+    """With it nothing is started here: `argv` names only the agent."""
     through: tuple[str, ...] = ()
+    """A program of ours, with its arguments, that runs `argv`."""
     version: str | None = None
+    """The version of the installed program, where it is known."""
     login: tuple[str, ...] | None = None
+    """The names of the variables that its login is from, as `Login` has them."""
     real_cwd: Path | None = None
+    """The place where `cwd` must really be; None lets it be anywhere."""
     starts_in: Path | None = None
+    """The folder in which the process starts; None for `cwd`."""
     may_write: bool = True
+    """False where its CLI bounds it to reading."""
     tree: WorkTree | NoCheckpoint | None = None
+    """The work tree before the turn, or why that is not known."""
     lease: Lease | None = None
+    """With it the process runs at most until then, or until the time that `ChildProcess.renew` sets."""
 
 
 class Chunk(Struct, frozen=True):
@@ -90,40 +95,44 @@ class Chunk(Struct, frozen=True):
 
 
 class CutShort(Struct, frozen=True):
-    """In a recording: the turn was ended here, `at` seconds after the start, and `why`."""
+    """The end of a recorded turn before its own end, `at` seconds after the start, and `why`."""
 
     why: Failure
     at: float
 
 
 class Exit(Struct, frozen=True):
-    """How the process ended: its code (a signal is negative) and the names of what had to be ended after it.
-
-    `seconds` is how long it ran. `over_limit` is the limit of output in bytes if it was killed for that. `cwd` is where
-    a recorded one ran, if its output tells, `version` that of its CLI ("" if it was not known) and `login` the
-    variables that its login was from, as `Login` has them. `changed` are files that run things and
-    changed while it ran, relative to where it ran; `not_all_looked_at`: there are more of them than are compared.
-    `files` is what changed in its work tree; None where nobody looked. `lapsed`: it was ended when its lease was over.
-    """
+    """How the process ended."""
 
     code: int
+    """The exit code; a signal is negative."""
     left: tuple[str, ...] = ()
+    """The names of the processes that had to be ended after it."""
     over_limit: int | None = None
+    """The limit of output in bytes if the process was killed for that."""
     seconds: float = 0.0
+    """How long it ran."""
     cwd: Path | None = None
+    """The folder of a recorded process, if its output tells."""
     version: str | None = None
+    """The version of a recorded process's CLI; "" if it was not known."""
     login: tuple[str, ...] | None = None
+    """The variables that a recorded process's login was from, as `Login` has them."""
     changed: tuple[str, ...] = ()
+    """Files that run things and changed while it ran, relative to where it ran."""
     not_all_looked_at: bool = False
+    """Whether there are more such files than are compared."""
     files: FileChanges | NoCheckpoint | None = None
+    """The changes in its work tree; None where nobody looked."""
     lapsed: bool = False
+    """Whether it was ended when its lease was over."""
 
 
 class Running(Protocol):
     """A running process, real or recorded."""
 
     def chunks(self) -> AsyncGenerator[Chunk | CutShort, None]:
-        """Output as it comes; ends when the process has ended and everything it wrote has been given.
+        """Yield output as it comes, until the process has ended and all its output was given.
 
         Closing it early ends the process and waits until everything of it is gone.
         """
@@ -139,7 +148,7 @@ class Running(Protocol):
         ...
 
     def over(self) -> None:
-        """Called at the CLI's own terminal event: a process that stays serves its next turn from here on."""
+        """Tell a process of the CLI's own terminal event: one that stays serves its next turn from here on."""
         ...
 
     def end_input(self) -> bool:
@@ -167,7 +176,7 @@ class FolderReplaced(SpawnFailed):
 
 
 def start_error(error: OSError | ValueError | RuntimeError) -> str:
-    """Why something could not start, for people."""
+    """Say why something could not start, for people."""
     if isinstance(error, ConnectionError):
         return "the guardian process ended before it could start the agent"
     words = getattr(error, "strerror", None) or str(error)

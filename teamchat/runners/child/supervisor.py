@@ -50,7 +50,7 @@ class Framer(Protocol):
     def push(self, chunk: bytes) -> list[bytes]: ...
 
     def flush(self) -> list[bytes]:
-        """What remains when the stream has ended."""
+        """Return the rest when the stream has ended."""
         ...
 
 
@@ -64,7 +64,7 @@ class LineFramer:
         self._size = self._held = 0  # bytes of the line, and those in `_open`
 
     def push(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their newlines."""
+        """Return the lines that this chunk completes, without their newlines."""
         first, *others = chunk.split(b"\n")
         self._add(first)
         if not others:
@@ -92,7 +92,7 @@ class LineFramer:
         return ShortenedLine(head, line, self._size) if head else line
 
     def flush(self) -> list[bytes]:
-        """The last line, if the stream ended without a newline."""
+        """Return the last line, if the stream ended without a newline."""
         line, self._open, self._size = self._whole(), [], 0
         return [line] if line else []
 
@@ -124,7 +124,7 @@ LATE_S = 0.5  # a check that comes later than this may find unread output
 
 
 class Clocks(Struct, frozen=True):
-    """Seconds. Each failure says which clock ran out.
+    """The limits of a turn, in seconds. Each failure says which clock ran out.
 
     `exit_s` is from the CLI's own terminal event to its exit; after `note_s` of silence there is a note.
     """
@@ -168,9 +168,8 @@ class Alarm:
 class Stopper:
     """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once.
 
-    After a first request with `only_turn` what waits behind the turn still runs. Any thread and a signal's handler may
-    request it. What is requested of it is requested of those that are `within` it, each of which stops one turn of
-    several.
+    After a first request with `only_turn`, whatever waits behind the turn still runs. Any thread and a signal's handler
+    may request it. A request also reaches the stoppers `within` this one, each of which stops one turn of several.
     """
 
     def __init__(self) -> None:
@@ -189,7 +188,7 @@ class Stopper:
 
     @contextmanager
     def within(self) -> Iterator[Stopper]:
-        """A stopper of one turn, which this one stops, too."""
+        """Make a stopper of one turn, which this one stops, too."""
         inner = Stopper()
         inner.asked = self.asked
         self._within += (inner,)
@@ -200,7 +199,7 @@ class Stopper:
 
     @contextmanager
     def alarm(self) -> Iterator[Alarm]:
-        """An alarm that rings at each request."""
+        """Make an alarm that rings at each request."""
         alarm = Alarm()
         self._alarms += (alarm,)
         try:
@@ -220,31 +219,32 @@ class Stopper:
 
 
 class TurnEnd(Struct):
-    """Everything known about a finished turn. `text` is the reply, or the partial text when it failed.
-
-    `interrupted`: a person has ended it. `version` is that of the CLI, as its output or its recording tells it (""
-    where a recording has none). `untold`: its process ended by itself, and the CLI told neither an end of the turn nor
-    an error. `own_cost` and `last_row` are those of `Verdict`.
-    """
+    """Everything known about a finished turn."""
 
     text: str
+    """The reply, or the partial text when the turn failed."""
     failure: Failure | None
     exit: Exit
     interrupted: bool = False
+    """Whether a person has ended it."""
     first_byte_s: float | None = None
     usage: Usage | None = None
     denied: tuple[Denied, ...] = ()
     vendor_session: str | None = None
     model: str | None = None
     version: str | None = None
+    """The version of the CLI, as its output or its recording tells it; "" where a recording has none."""
     stderr_tail: str = ""
     untold: bool = False
+    """Whether its process ended by itself, and the CLI told neither an end of the turn nor an error."""
     own_cost: bool = False
+    """As in `Verdict`."""
     last_row: str = ""
+    """As in `Verdict`."""
 
 
 class _Facts(Struct):
-    """What the events of a turn have reported so far."""
+    """The facts that the events of a turn have reported so far."""
 
     open_tools: set[str] = field(default_factory=set)
     denied: list[Denied] = field(default_factory=list)
@@ -417,7 +417,7 @@ class _Turn:
         return self.stopper.asked > self.stops_sent
 
     def _due(self) -> float:
-        """The earliest time at which there can be something to do."""
+        """Find the earliest time at which there can be something to do."""
         due = min(self.noted + self.clocks.note_s, *(since + limit for since, limit, _ in self._clocks()))
         return min(due, self.alive + ANSWERED_S) if self._may_be_over() else due
 
@@ -440,7 +440,7 @@ class _Turn:
                 self._emit((Note(f"{UNSAID}: its process is kept for no other turn"),))
 
     def _clocks(self) -> Iterator[tuple[float, float, str]]:
-        """The clocks that run: since when, for how many seconds, and what is said when they have run out."""
+        """List the clocks that run: since when, for how many seconds, and the words for when they have run out."""
         clocks = self.clocks
         yield self.started, clocks.total_s, "was still running after {} (its timeout)"
         if self.first_byte is None:
@@ -489,7 +489,7 @@ class _Turn:
         )
 
     def _failure(self, verdict: Verdict) -> Failure | None:
-        """The reason why teamchat ended the turn takes precedence over the agent's last output.
+        """Decide why the turn failed: teamchat's reason for ending it takes precedence over the agent's last output.
 
         There are three exceptions: an answer that the CLI reported as complete, a failure that it reported earlier, and
         its own words about the failure for whose retries it was ended. A turn in another vendor session always fails.
@@ -506,7 +506,7 @@ class _Turn:
 
 
 def _within(longest: int, verdict: Verdict) -> Verdict:
-    """The judgement. A reply of more bytes than the longest is a failure that keeps its beginning and its end."""
+    """Limit the reply of a judgement. One of more than `longest` bytes fails, and keeps its beginning and its end."""
     if not verdict.cut and len(verdict.text.encode(errors="replace")) <= longest:
         return verdict
     over = f"wrote a reply of more than {longest:,} bytes; limits.reply in the team file allows no longer one"
@@ -514,7 +514,7 @@ def _within(longest: int, verdict: Verdict) -> Verdict:
 
 
 def limit_in_words(value: float) -> str:
-    """A number of seconds as `10 s` or `30 min`."""
+    """Write a number of seconds as `10 s` or `30 min`."""
     minutes, seconds = divmod(value, 60)
     return f"{minutes:.0f} min" if minutes and not seconds else f"{value:g} s"
 

@@ -223,7 +223,7 @@ class ClaudeEvents(JsonEvents):
                     yield from self._deny(tool, "tool", one_line(output))
 
     def _refused(self, tool: str, output: str, meta: object) -> bool:
-        """True if the CLI refused this failed call, by any of the reports of its versions."""
+        """Whether the CLI refused this failed call, by any of the reports of its versions."""
         call = self._calls.get(tool)
         switched_off = call is not None and self._offered is not None and call.name in _WRITERS - self._offered
         return switched_off or _told_refused(tool, meta) or bool(_REFUSED.match(output.removeprefix(_TOOL_ERROR)))
@@ -279,7 +279,7 @@ class ClaudeEvents(JsonEvents):
 
 
 def _told_refused(tool: str, meta: object) -> bool:
-    """True if `tool_result_meta` says that a call had no permission, or a rule stopped it."""
+    """Whether `tool_result_meta` says that a call had no permission, or a rule stopped it."""
     for entry in meta if isinstance(meta, list) else []:
         match entry:
             case {"id": str(of), "permission_decision": {"decision": "reject"}} if of == tool:

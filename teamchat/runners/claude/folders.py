@@ -16,14 +16,14 @@ LONGEST = 1 << 16  # bytes of a file of git that only says where something is
 
 
 def folders(cwd: Path) -> list[Path]:
-    """The folder and its parents up to the root of its repository; all parents outside a repository."""
+    """List the folder and its parents up to the root of its repository; all parents outside a repository."""
     upwards = [real := Path(os.path.realpath(cwd)), *real.parents]
     root = next((number for number, folder in enumerate(upwards) if os.path.lexists(folder / ".git")), len(upwards))
     return upwards[: root + 1]
 
 
 def noted_at(cwd: Path) -> Path:
-    """The folder under whose path Claude notes what belongs to a project, such as its local MCP servers.
+    """Find the folder under whose path Claude notes a project's settings, such as its local MCP servers.
 
     That is the root of the repository's main work tree, also for a linked worktree. Outside a repository it is `cwd`.
     """
@@ -38,7 +38,7 @@ def noted_at(cwd: Path) -> Path:
 
 
 def _main_of(root: Path) -> Path:
-    """The main work tree, or the bare repository. Raises `OSError` and `ValueError` if `root` is not a linked one.
+    """Find the main work tree, or the bare repository. Raises `OSError` and `ValueError` if `root` is not a linked one.
 
     A folder's own word does not count: the repository has to name the folder, too.
     """
@@ -51,7 +51,7 @@ def _main_of(root: Path) -> Path:
 
 
 def _named(folder: Path, name: str) -> Path:
-    """The path in a file of one line, relative to the file's folder."""
+    """Read the path in a file of one line, relative to the file's folder."""
     text = read_regular_text(folder / name, most=LONGEST).strip()
     return Path(os.path.normpath(folder / text.removeprefix("gitdir:").strip()))
 
@@ -61,7 +61,7 @@ _INSTALLER = regex(r"/claude/versions/([0-9.]+)\Z")  # the place that its own in
 
 
 def version_of(program: str, env: Mapping[str, str]) -> tuple[int, ...]:
-    """The numbers of the version; empty if it is not known."""
+    """Find the numbers of the program's version, without running it; empty if it is not known."""
     executable = shutil.which(program, path=env.get("PATH", os.defpath))
     if executable is None:
         return ()

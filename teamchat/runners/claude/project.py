@@ -1,11 +1,11 @@
-"""A project that the user trusts in Claude: its instructions count, and what would run does not (observed at 2.1.330).
+"""A project that the user trusts in Claude: its instructions count, and it runs nothing (observed at 2.1.330).
 
 Claude reads a project's settings, servers, commands, subagents and skills from the folder that `--project-config-root`
 names, and CLAUDE.md and CLAUDE.local.md from where it works. So it is given a folder of the turn with copies of the
 project's commands, subagents and skills, without hooks, servers and permissions, and with no settings.
 
 The user's hooks and plugins run in that folder, too, and would not find the project there. Users who have hooks or
-plugins get only what an untrusted project shows: CLAUDE.md of the folder.
+plugins get no more than of an untrusted project: CLAUDE.md of the folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_BYTES, MOST_FILES = 8 << 20, 1000  # limits of all copies together
 
 
 def of_trusted(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]] | None:
-    """The arguments and files that show a trusted project's instructions; None where it is not shown them.
+    """Build the arguments and files that show a trusted project's instructions; None where they are not shown.
 
     The folder contains `.git`, so Claude does not search its parents, where others may have put commands.
     """
@@ -40,21 +40,21 @@ def of_trusted(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]] | None:
 
 
 def shows(job: Job) -> bool:
-    """True if the member sees the instructions of a project that its user trusts."""
+    """Whether the member sees the instructions of a project that its user trusts."""
     if job.project_settings or not trusts(job.cwd, job.env):
         return False
     return version_of(job.program[0], job.env) >= SINCE and _keeps_to_itself(job.env)
 
 
 def lacks(job: Job) -> tuple[str, ...]:
-    """The parts of its project that a member lacks and the plain CLI has."""
+    """List the parts of its project that a member lacks and the plain CLI has."""
     if job.project_settings or shows(job):
         return ()
     return ("the project's instructions (except CLAUDE.md of its folder), skills and subagents",)
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
-    """True if the user has trusted the folder in Claude, or one above it up to the repository's root.
+    """Whether the user has trusted the folder in Claude, or one above it up to the repository's root.
 
     A linked work tree of a repository is trusted with its main one.
     """
@@ -67,14 +67,14 @@ def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
 
 
 def _keeps_to_itself(env: Mapping[str, str]) -> bool:
-    """True if the user has neither hooks nor plugins."""
+    """Whether the user has neither hooks nor plugins."""
     file = claude_folder(env) / "settings.json"
     settings = object_in(file) if file.exists() else {}
     return settings is not None and not (settings.get("hooks") or settings.get("enabledPlugins"))
 
 
 def _copied(job: Job) -> dict[str, bytes]:
-    """The files by their place below `.claude`; one of a nearer folder comes before others of the same place.
+    """Collect the files by their place below `.claude`; a nearer folder's file comes before others of the same place.
 
     The user's files, whose folder may lie above, are not the project's.
     """
@@ -99,7 +99,7 @@ def _copied(job: Job) -> dict[str, bytes]:
 
 
 def _files(settings: Path) -> Iterator[Path]:
-    """What may be commands, subagents and skills; names with a dot in front are settings of something."""
+    """List possible commands, subagents and skills; names with a dot in front are settings of something."""
     for kind in ("commands", "agents", "skills"):
         for folder, inner, names in os.walk(settings / kind):
             inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -107,7 +107,7 @@ def _files(settings: Path) -> Iterator[Path]:
 
 
 def _content(path: Path, name: str, root: Path) -> bytes | None:
-    """The content of a copy; None if it is not a regular file below `root`, or if what it would run is unknown."""
+    """Read the content of a copy; None if it is not a regular file below `root`, or may run something unknown."""
     real = Path(os.path.realpath(path))
     try:
         if not (real.is_relative_to(root) and real.is_file() and real.stat().st_size <= LARGEST):
@@ -122,6 +122,6 @@ def _content(path: Path, name: str, root: Path) -> bytes | None:
 
 
 def _is_read(name: str) -> bool:
-    """True if Claude reads the head of that file; only its model reads the other files of a skill."""
+    """Whether Claude reads the head of that file; only its model reads the other files of a skill."""
     lower = name.lower()
     return lower.endswith("/skill.md" if lower.startswith("skills/") else ".md")

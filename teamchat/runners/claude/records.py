@@ -23,7 +23,7 @@ _OWN_WORDS = ("<command-", "<local-command-", "<bash-", "<system-reminder")  # w
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """The sessions that Claude finds in that folder, the newest first. Those of its subagents are left out."""
+    """List the sessions that Claude finds in that folder, newest first. Those of its subagents are left out."""
     here = os.path.realpath(cwd)
     projects, name = claude_folder(env) / "projects", _NO_NAME.sub("-", here)
     cut = len(name) > _LONGEST_NAME
@@ -67,9 +67,9 @@ def continued_rows(env: Mapping[str, str], session: str) -> Collection[str] | No
 
 
 def _kept(file: Path, here: str | None) -> KeptSession | None:
-    """The session of a record, with its first prompt if there is one.
+    """Read the session of a record, with its first prompt if there is one.
 
-    None of one that has no message of its own, or that was begun in another folder than `here`.
+    Return None if the record has no message of its own, or was begun in another folder than `here`.
     """
     talks = False
     for line in first_lines(file):

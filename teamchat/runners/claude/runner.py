@@ -166,10 +166,10 @@ LIVE = LiveRule(
 
 
 def _system_text(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
-    """The flag that carries the system text, and its file.
+    """Build the flag that carries the system text, and its file.
 
-    Everybody on the machine can read an argument while the turn runs. So it goes by file to a version that is known to
-    take one, and where no argument can hold it.
+    Everybody on the machine can read an argument while the turn runs. So the text goes by file to a version that is
+    known to take one, and where no argument can hold it.
     """
     if not job.system_text:
         return (), {}

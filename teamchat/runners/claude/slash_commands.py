@@ -40,14 +40,14 @@ def _files(name: str, job: Job) -> Iterator[Path]:
 
 
 def with_command(stdin: bytes, slash: Slash) -> bytes:
-    """The line of input that has the prompt and, as a block of its own, the command."""
+    """Build the line of input that has the prompt and, as a block of its own, the command."""
     return _line([{"type": "text", "text": text} for text in (stdin.decode(), slash.typed)])
 
 
 def input_line(stdin: bytes) -> bytes:
-    """The line of input for a process that stays; what `with_command` made is one already.
+    """Build the line of input for a process that stays; a line of `with_command` is returned unchanged.
 
-    No prompt begins like that: a heading opens it.
+    No prompt begins like such a line: a heading opens it.
     """
     return stdin if stdin.startswith(_BLOCKS) else _line(stdin.decode())
 

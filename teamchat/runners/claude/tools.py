@@ -1,7 +1,7 @@
-"""What Claude may use besides the tools of its access: the web, MCP servers and git (observed at 2.1.330).
+"""Claude's tools besides those of its access: the web, MCP servers and git (observed at 2.1.330).
 
-A member that reads has only the tools that `--tools` names; MCP tools come on top of these. In `edit` the web is
-taken away, since a rule of the user's may allow it. `full` has everything.
+A member that reads has only the tools that `--tools` names; MCP tools come on top of these. In `edit` the web is taken
+away, since a rule of the user's may allow it. `full` has everything.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _ODD = regex(r"[^A-Za-z0-9_-]")  # these characters of a server's name become `_
 
 
 def servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:
-    """The MCP servers that the user has set up, globally or for that folder, each with its definition."""
+    """List the MCP servers that the user has set up, globally or for that folder, each with its definition."""
     return table_of(table_in(claude_record(env)), "mcpServers") | local_servers(cwd, env)
 
 
 def local_servers(cwd: Path, env: Mapping[str, str]) -> dict[str, object]:
-    """The servers that the user has set up for that folder."""
+    """List the servers that the user has set up for that folder."""
     return table_of(table_in(claude_record(env)), "projects", str(noted_at(cwd)), "mcpServers")
 
 
 def tools(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
-    """The arguments, and the file with the definitions of the servers that they name."""
+    """Build the arguments, and the file with the definitions of the servers that they name."""
     argv: list[str] = []
     if job.access == "read":
         argv += ("--tools", ",".join((*LOOKING, *(WEB if job.web else ()))))
@@ -61,7 +61,7 @@ def tools(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
 
 
 def _unseen(job: Job) -> dict[str, object]:
-    """The servers of a user who has them all that Claude does not find under the member's arguments.
+    """List the servers that Claude does not find under the member's arguments, for a member that has all of the user's.
 
     `--setting-sources user` leaves out those of the folder, and `--strict-mcp-config` leaves out all (2.1.330).
     """

@@ -1,8 +1,7 @@
-"""What a turn of Claude has used (2.1.197, 2.1.260, 2.1.330): by its `result`, or by its requests when that is
-nothing.
+"""The usage of a turn of Claude (2.1.197, 2.1.260, 2.1.330): by its `result`, or else by its requests.
 
-The `result` of a turn that was interrupted or refused tells zeros, and a turn that was killed has none. What each
-request used stands in the stream, where a request begins (`message_start`) and goes on (`message_delta`).
+The `result` of a turn that was interrupted or refused tells zeros, and a turn that was killed has none. The stream has
+the usage of each request, where the request begins (`message_start`) and goes on (`message_delta`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Requests:
         self._open: dict[object, dict[str, int]] = {}  # the last request of the member, and of each subagent
 
     def begins(self, name: object, usage: object, of: object) -> None:
-        """A request of the member (`of` is None) or a subagent begins. A known name changes nothing."""
+        """Begin a request of the member (`of` is None) or a subagent. A known name changes nothing."""
         name = name if isinstance(name, str) else len(self._known)
         if name not in self._known:
             self._known.add(name)
@@ -41,13 +40,13 @@ class Requests:
                     known[name] = number
 
     def usage(self) -> Usage | None:
-        """The sum over all requests, without the cost; None when nothing is known."""
+        """Return the sum over all requests, without the cost; None when nothing is known."""
         spent = _sum([self._sums], _NAMES)
         return None if spent.is_nothing else spent
 
 
 def usage_of(result: dict[str, object], models: list[object] | None, requests: Requests, *, failed: bool) -> Usage:
-    """The usage of the whole turn and its subagents; unknown if nothing is reported.
+    """Return the usage of the whole turn and its subagents; unknown if nothing is reported.
 
     `usage` of a `result` lacks the subagents. `modelUsage` and `total_cost_usd` add up over a process (2.1.260) or a
     session (2.1.330). `models` is what the turn's results have in `model_usage_since_last_result`, which 2.1.330
@@ -70,7 +69,7 @@ def usage_of(result: dict[str, object], models: list[object] | None, requests: R
 
 
 def cost_since(models: list[object] | None) -> float | None:
-    """The cost of a turn, which is the sum over its models; None if one of them does not have it."""
+    """Add up the cost of a turn over its models; None if one of them does not have it."""
     costs = [amount(model.get("costUSD")) for model in models or () if isinstance(model, dict)]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known and len(known) == len(costs) else None

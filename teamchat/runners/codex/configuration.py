@@ -32,12 +32,12 @@ SYSTEM = Path("/etc/codex/config.toml")
 
 
 def servers(env: Mapping[str, str]) -> dict[str, str]:
-    """The MCP servers that the user has set up, each with the kind of its transport."""
+    """List the MCP servers that the user has set up, each with the kind of its transport."""
     return {name: kind for file in user_files(env) for name, kind in _servers(file)}
 
 
 def servers_of(job: Job) -> tuple[str, ...]:
-    """The arguments that give a member the servers that are for it, and no others."""
+    """Build the arguments that give a member its servers, and no others."""
     table = ",".join(f"{in_toml(name)}={{{said}}}" for name, said in sorted(_said_of_servers(job).items()))
     return ("-c", f"mcp_servers={{{table}}}") if table else ()
 
@@ -58,7 +58,7 @@ def _said_of_servers(job: Job) -> dict[str, str]:
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
-    """The file that cannot be parsed, and why; None if all parse."""
+    """Find a file that cannot be parsed, and say why; None if all parse."""
     for file in user_files(env):
         try:
             loaded(file)
@@ -68,17 +68,20 @@ def misunderstood(env: Mapping[str, str]) -> str | None:
 
 
 def users_settings(env: Mapping[str, str]) -> dict[str, object]:
-    """The user's configuration; empty if it is missing or cannot be read."""
+    """Read the user's configuration; empty if it is missing or cannot be read."""
     return _settings(home(env) / "config.toml")
 
 
 def home(env: Mapping[str, str]) -> Path:
-    """Codex's own folder."""
+    """Return Codex's own folder."""
     return Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/nonexistent")) / ".codex")
 
 
 def trusting(cwd: Path) -> tuple[str, ...]:
-    """The arguments that let the project's own configuration act, for this run only; `--trust` would write it down."""
+    """Build the arguments that let the project's own configuration act, for this run only.
+
+    `--trust` would write it down.
+    """
     return ("-c", of_projects({root_of(cwd)}, "trusted"))
 
 
@@ -93,7 +96,7 @@ def root_of(cwd: Path) -> Path:
 
 
 def user_files(env: Mapping[str, str]) -> Iterator[Path]:
-    """The system's file, the user's, and those of the user's profiles."""
+    """List the system's file, the user's, and those of the user's profiles."""
     yield from (SYSTEM, home(env) / "config.toml")
     names: list[str] = []
     with suppress(OSError):
@@ -115,11 +118,11 @@ def _settings(file: Path) -> dict[str, object]:
 
 
 def loaded(file: Path) -> dict[str, object]:
-    """The tables of the file; Codex passes over a mark of byte order. Raises `OSError` and `ValueError`."""
+    """Read the tables of a file, without a byte order mark, which Codex skips. Raises `OSError` and `ValueError`."""
     return _tables(read_regular_text(file).removeprefix("\ufeff")) if file.is_file() else {}
 
 
 @lru_cache(FILES)
 def _tables(text: str) -> dict[str, object]:
-    """The tables of that text. A turn asks for those of each file five times."""
+    """Parse the tables of a text. A turn asks for those of each file five times."""
     return loads(text, DEEPEST)

@@ -145,7 +145,7 @@ def _action(item: dict[str, object]) -> str:
 
 
 def _inside_shell(command: str) -> str:
-    """`ls -la` of `/bin/bash -lc 'ls -la'`, in which Codex wraps every command."""
+    """Unwrap `ls -la` of `/bin/bash -lc 'ls -la'`, in which Codex wraps every command."""
     if match := _PLAINLY_WRAPPED.fullmatch(command):  # nearly all are; `shlex` takes a hundred times as long
         return match[1]
     if len(command) > 4_000:  # too long for one line anyway
@@ -179,7 +179,10 @@ def _output(item: dict[str, object]) -> str:
 
 
 def usage_of(usage: object) -> Usage:
-    """Adds up over the whole thread; cached tokens are part of the input, reasoning is part of the output."""
+    """Read a usage, which adds up over the whole thread.
+
+    Cached tokens are part of the input, reasoning is part of the output.
+    """
     known = usage if isinstance(usage, dict) else {}
     names = ("input_tokens", "cached_input_tokens", "output_tokens")
     given, cached, output = (count(known.get(name)) for name in names)

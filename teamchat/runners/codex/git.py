@@ -2,8 +2,9 @@
 
 Codex asks git about the repository outside of its sandbox, under every access. It switches hooks and
 `core.fsmonitor` off for that, but `git status` still runs the filters of `.git/config`. So the first git on its
-PATH is a script that fails at this one call. Codex only tells its vendor from it whether there are changes. Every
-other call goes to the real git. The script lies in a folder `.codex`, which Codex's sandbox lets no command write.
+PATH is a script that fails at this one call. Codex uses that call only to tell its vendor whether there are changes.
+Every other call goes to the real git. The script lies in a folder `.codex`, which Codex's sandbox lets no command
+write.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ exec {git} "$@"
 
 
 def without_filters(scratch: Path, env: Mapping[str, str]) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """The PATH with the script's folder before all others, and the script; nothing if git is missing."""
+    """Build the PATH with the script's folder before all others, and the script; nothing if git is missing."""
     search = env.get("PATH", os.defpath)
     git = shutil.which("git", path=search)
     if git is None:

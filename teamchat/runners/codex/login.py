@@ -10,7 +10,10 @@ from teamchat.runners.homes.logins import is_there, stored, variables_login
 
 
 def codex_login(env: Mapping[str, str]) -> Login:
-    """It takes OPENAI_API_KEY only by `codex login`, or where a model provider of its configuration names it."""
+    """Find Codex's login.
+
+    Codex takes OPENAI_API_KEY only by `codex login`, or where a model provider of its configuration names it.
+    """
     if wrong := misunderstood(env):
         return Login(None, wrong)
     settings = users_settings(env)
@@ -27,7 +30,7 @@ def codex_login(env: Mapping[str, str]) -> Login:
 
 
 def _of_provider(settings: Mapping[str, object], env: Mapping[str, str]) -> Login | None:
-    """The login of a model provider that the user defines; None if Codex's own login counts."""
+    """Find the login of a model provider that the user defines; None if Codex's own login counts."""
     match settings:
         case {"model_provider": str(name), "model_providers": dict(tables)} if isinstance(tables.get(name), dict):
             provider = tables[name]

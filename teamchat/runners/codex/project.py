@@ -24,7 +24,7 @@ CUT = "\n[teamchat cut the rest, which does not fit in an argument]"
 
 
 def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments with which no configuration of the project acts; none where the user does not trust it anyway."""
+    """Build the arguments that keep the project's configuration from acting; none where the user does not trust it."""
     settings = _project_settings(env)
     if settings is not None and not _trusts(settings, cwd):
         return ()
@@ -34,7 +34,7 @@ def without_project(cwd: Path, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _project_settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | None:
-    """The user's settings; None if one of the files cannot be understood."""
+    """Read the user's settings; None if one of the files cannot be understood."""
     try:
         return [loaded(file) for file in user_files(env)]
     except (OSError, ValueError):
@@ -42,7 +42,7 @@ def _project_settings(env: Mapping[str, str]) -> list[Mapping[str, object]] | No
 
 
 def _trusts(settings: list[Mapping[str, object]], cwd: Path) -> bool:
-    """True if any folder around `cwd` is trusted; in a work tree of git, if any folder is trusted at all."""
+    """Whether any folder around `cwd` is trusted; in a linked work tree, whether any folder is trusted at all."""
     trusted = {path for table in settings for path in _trusted(table)}
     around = {str(folder) for folder in (cwd, *cwd.parents, *Path(os.path.realpath(cwd)).parents)}
     return bool(trusted if (root_of(cwd) / ".git").is_file() else trusted & (around | {os.path.realpath(cwd)}))
@@ -56,7 +56,7 @@ def _trusted(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
-    """AGENTS.md of the repository's root, of `cwd` and of the folders between, after the user's instructions."""
+    """Collect AGENTS.md of the repository's root, of `cwd` and of all folders between; the user's text goes first."""
     root = root_of(cwd)
     folders = [folder for folder in (*reversed(cwd.parents), cwd) if folder == root or root in folder.parents]
     texts = [text for folder in folders if (text := _agents(folder, settings))]
@@ -68,7 +68,7 @@ def _instructions(cwd: Path, settings: list[Mapping[str, object]]) -> str:
 
 
 def _told(own: str, agents: str, cwd: Path) -> str:
-    """Both texts within the size of an argument. The user's text comes first, and is cut last."""
+    """Join both texts within the size of an argument. The user's text comes first, and is cut last."""
     head, end = f"# AGENTS.md instructions for {cwd}\n\n<INSTRUCTIONS>\n", "\n</INSTRUCTIONS>"
     around = _size(f"\n\n{head}{CUT}{end}")
     own = _held(own, LARGEST - around)
@@ -77,7 +77,7 @@ def _told(own: str, agents: str, cwd: Path) -> str:
 
 
 def _held(text: str, room: int) -> str:
-    """As much of the beginning as `room` bytes of TOML hold, with `CUT` after it if that is not everything."""
+    """Keep as much of the beginning as `room` bytes of TOML hold, with `CUT` after it if that is not everything."""
     from bisect import bisect_right  # hardly anybody has such texts
 
     if _size(text) <= room:
@@ -92,7 +92,7 @@ def _size(text: str) -> int:
 
 
 def _agents(folder: Path, settings: list[Mapping[str, object]]) -> str:
-    """The text of the first instruction file of that folder."""
+    """Read the first instruction file of that folder; empty if there is none."""
     others = [name for table in settings for name in _texts(table.get("project_doc_fallback_filenames"))]
     for name in (*NAMES, *others):
         try:

@@ -1,6 +1,6 @@
 """Codex's sessions of a folder, from its own records (observed at 0.171.0).
 
-It compresses the record of a session that nobody continues for a week, and continues it all the same.
+Codex compresses the record of a session that nobody continues for a week, and can still continue it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMPRESSED = regex(r"rollout-[0-9T-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """The sessions begun in that folder, the newest first, and all that are compressed, without their words."""
+    """List the sessions begun in that folder, newest first, and all compressed ones, without their words."""
     here = os.path.realpath(cwd)
     for file in newest(home(env).glob("sessions/*/*/*/rollout-*.jsonl*")):
         if compressed := _COMPRESSED.fullmatch(file.name):

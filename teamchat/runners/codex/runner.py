@@ -93,7 +93,7 @@ class CodexRunner(Runner):
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:
-        """Codex appends the whole skill to a prompt that contains its `$name`, even in code or in a quote.
+        """Escape the skills in a prompt: Codex appends the whole skill of a `$name`, even in code or in a quote.
 
         In a link `[$any](path)` the path decides.
         """
@@ -128,7 +128,7 @@ class CodexRunner(Runner):
         return CodexEvents()
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
-        """Where an MCP server might be named that could not be switched off."""
+        """Say which file might name an MCP server that could not be switched off; only "read" is refused for that."""
         wrong = misunderstood(env) if access == "read" else None
         return f"{wrong}; its MCP servers are not known" if wrong else None
 

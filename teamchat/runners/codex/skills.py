@@ -1,7 +1,7 @@
 """The names of Codex's skills, as far as files tell them (observed at 0.169.0).
 
-A prompt that has `$name` of a skill gets all of its SKILL.md. A name is what the file says, not what its folder is
-called. A skill of a plugin is called `plugin:name`.
+A prompt that has `$name` of a skill gets all of its SKILL.md. The file gives the name, and not its folder. A skill of a
+plugin is called `plugin:name`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME = regex(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*
 
 
 def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:
-    """A function that tells whether a mention names a skill that Codex would find from `cwd`.
+    """Return a function that tells whether a mention names a skill that Codex would find from `cwd`.
 
     It searches at its first call.
     """
@@ -34,12 +34,12 @@ def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:
 
 
 def skill_names(cwd: Path, env: Mapping[str, str]) -> frozenset[str]:
-    """The names of the skills that Codex would find from `cwd`, by which a prompt may mention them."""
+    """List the names of the skills that Codex would find from `cwd`, by which a prompt may mention them."""
     return frozenset(name for place in _places(cwd, env) for name in _names_in(place))
 
 
 def is_skill(mention: str, names: frozenset[str]) -> bool:
-    """True if `mention` (`$name`, `$plugin:name`) names a skill in `names`."""
+    """Whether `mention` (`$name`, `$plugin:name`) names a skill in `names`."""
     name = mention.removeprefix("$")
     return EVERY in names or name in names or name.rpartition(":")[2] in names
 

@@ -19,7 +19,7 @@ TAIL = 1024 * 1024  # bytes at the end of a file; the count comes right after ea
 
 
 def used_in(env: Mapping[str, str], session: str) -> Usage | None:
-    """The usage of that session up to now; None if its file does not show it."""
+    """Read the usage of that session up to now; None if its file does not show it."""
     from glob import escape  # few turns continue a session that somebody used by hand
 
     home = Path(env.get("CODEX_HOME") or Path(env.get("HOME", "/"), ".codex"))

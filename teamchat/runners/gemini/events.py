@@ -1,8 +1,8 @@
 """The events of `gemini --output-format stream-json` (0.61.0).
 
-Text comes in deltas only; the tool events between them separate what was said before from the answer. `result` can say
-success for an answer that loop detection cut off, so an `error` event is a failure. A warning is none if the agent goes
-on: a hook (AfterAgent) has sent it back, and what it said before is not the answer. The user's prompt is echoed.
+Text comes in deltas only; the tool events between them separate earlier text from the answer. `result` can say success
+for an answer that loop detection cut off, so an `error` event is a failure. A warning is none if the agent goes on: a
+hook (AfterAgent) has sent it back, and its text before that is not the answer. The user's prompt is echoed.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class GeminiEvents(JsonEvents):
                 yield Denied(call.name if call else "tool", call.summary if call else kind)
 
     def _segment(self) -> Iterator[AgentEvent]:
-        """What was said since the last tool event; at the end of the turn, that is the answer."""
+        """Say the text since the last tool event; at the end of the turn, that is the answer."""
         self.cut, self.reply = self.live.over, str(self.live)
         yield from self.say(self.reply)
 
@@ -150,7 +150,7 @@ class GeminiEvents(JsonEvents):
             yield self.retry(words, int(match[1]), status)
 
     def finish(self, exit_code: int, stderr_tail: str) -> Verdict:
-        """Gemini's exit code is the low byte of the HTTP status that ended it."""
+        """Judge the process, whose exit code is the low byte of the HTTP status that ended it."""
         self.status = self.status or _STATUS_BY_EXIT.get(exit_code)
         return super().finish(exit_code, stderr_tail)
 
@@ -160,7 +160,7 @@ def _is_refusal(kind: str, message: object) -> bool:
 
 
 def _usage(stats: object) -> Usage:
-    """Thinking is counted only in `total_tokens`, so the output is what the total holds beyond the input."""
+    """Read the usage of a turn. The output is the total beyond the input, as only `total_tokens` counts thinking."""
     known = stats if isinstance(stats, dict) else {}
     names = ("total_tokens", "input_tokens", "output_tokens", "cached")
     whole, given, output, cached = (count(known.get(name)) for name in names)

@@ -11,7 +11,7 @@ from teamchat.runners.untrusted.json import object_in
 
 
 def trusts(cwd: Path, env: Mapping[str, str]) -> bool:
-    """True if the longest matching rule trusts the folder. A record that cannot be read trusts nothing."""
+    """Whether the longest matching rule trusts the folder. A record that cannot be read trusts nothing."""
     file = Path(env.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or gemini_folder(env) / "trustedFolders.json")
     rules = object_in(file) or {}
     here = Path(os.path.realpath(cwd))

@@ -17,7 +17,10 @@ GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
 
 
 def gemini_login(cwd: Path, env: Mapping[str, str]) -> Login:
-    """It takes GOOGLE_API_KEY for Vertex AI only. With a key and a stored login its settings choose between them."""
+    """Find Gemini's login.
+
+    Gemini takes GOOGLE_API_KEY for Vertex AI only. With a key and a stored login its settings choose between them.
+    """
     folder = gemini_folder(env)
     login_file = next((file for name in GEMINI_FILES if is_there(file := folder / name)), None)
     if login := _of_gemini_variables(env):

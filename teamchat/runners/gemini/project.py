@@ -1,12 +1,12 @@
 """Keeps Gemini from the project's `.env` and `.gemini/settings.json` (observed at 0.55.1, 0.58.0 and 0.61.0).
 
-Gemini loads the nearest `.gemini/.env` or `.env` upwards of its folder, also with `--skip-trust`. A variable in it
-can take the user's key elsewhere, replace the system prompt or, by BASH_ENV, run the project's commands. No flag
-switches that off, and what a file would set cannot be listed beforehand. So Node loads a module before Gemini. In
-that process the files do not exist, whenever they are written and whatever is in them, and a broken settings file
-stops no turn. The user's files, in the home folder, are read as in the plain CLI.
+Gemini loads the nearest `.gemini/.env` or `.env` upwards of its folder, also with `--skip-trust`. A variable in it can
+take the user's key elsewhere, replace the system prompt or, by BASH_ENV, run the project's commands. No flag switches
+that off, and the variables of a file cannot be listed beforehand. So Node loads a module before Gemini. In that process
+the files do not exist, whenever they are written and whatever they contain, and a broken settings file stops no turn.
+The user's files, in the home folder, are read as in the plain CLI.
 
-The same module brings teamchat's git server to a member that has it, for which Gemini has no flag.
+This module also brings teamchat's git server to a member that has it, for which Gemini has no flag.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ require("node:module").syncBuiltinESMExports();
 
 
 def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """The variables with which Node loads the module first, and the module's file; none where nothing is to change.
+    """Build the variables with which Node loads the module first, and the module's file; nothing if nothing changes.
 
     `defaults` are settings below the user's. Gemini takes them only from a file that nobody but root can change, or
     that is not there when it looks who owns it.

@@ -19,7 +19,7 @@ _LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """The sessions that Gemini finds in that folder, the newest first."""
+    """List the sessions that Gemini finds in that folder, newest first."""
     for file in newest(_records(env, cwd)):
         session, first = _head(file)
         if session and first is not None:
@@ -27,7 +27,7 @@ def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
 
 
 def forked(env: Mapping[str, str], cwd: Path, session: str) -> tuple[str, Mapping[Path, bytes]]:
-    """The name of a copy of the session, and its record, which is to be written. No record if the session is gone."""
+    """Name a copy of the session, and build its record for the caller to write. No record if the session is gone."""
     name = str(uuid.uuid4())
     for file in _records(env, cwd):
         if _head(file)[0] == session:
@@ -52,7 +52,7 @@ def _records(env: Mapping[str, str], cwd: Path) -> Iterator[Path]:
 
 
 def _head(file: Path) -> tuple[str | None, str | None]:
-    """The name of the session, and its first prompt: empty where it is not found, None where nobody said anything."""
+    """Read the name of the session, and its first prompt: empty where it is not found, None without any message."""
     session, first = None, None
     for line in first_lines(file):
         match line:

@@ -76,7 +76,7 @@ class GeminiRunner(Runner):
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
-        """Every `@token` becomes inert: it may name a file, a part of a file's path, an agent or what a server has."""
+        """Make every `@token` inert: it may name a file, a part of a file's path, an agent or a server's resource."""
         return inert(prompt, typed, _MENTION, lambda mention: escaped_mention(mention[0]))
 
     def command(self, job: Job) -> Command:
@@ -117,10 +117,11 @@ class GeminiRunner(Runner):
         return GeminiEvents()
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:
-        """Where `--admin-policy`, which bounds `read` and `edit`, would not be obeyed: a machine's policies replace it.
+        """Refuse where a machine's policies would replace `--admin-policy`, which bounds `read` and `edit`.
 
-        That option is split at commas, also where it is repeated. For images, which `full` may have as well, there are
-        two ways to name a folder: one is split at commas, the other at colons.
+        Refuse also a TMPDIR that Gemini would split. `--admin-policy` is split at commas, also where it is repeated.
+        For images, which `full` may have as well, there are two ways to name a folder: one is split at commas, the
+        other at colons.
         """
         folder = env.get("TMPDIR", "")
         if "," in folder and (access != "full" or ":" in folder):

@@ -1,4 +1,4 @@
-"""Gemini's settings, variables and trusted folders, and its tools beside its access (observed at 0.55.1 and 0.61.0).
+"""Gemini's settings, variables and trusted folders, and its tools besides its access (observed at 0.55.1 and 0.61.0).
 
 An admin policy overrides the user's policies and adds to them, while `--policy` and `--allowed-tools` would replace
 them.
@@ -25,7 +25,7 @@ ALLOW = 'decision = "allow"\npriority = 200\n'
 
 
 def servers(env: Mapping[str, str]) -> dict[str, object]:
-    """The MCP servers that the user has set up, and those of the user's extensions."""
+    """List the MCP servers that the user has set up, and those of the user's extensions."""
     folder = gemini_folder(env)
     extensions = sorted(folder.glob("extensions/*/gemini-extension.json"))
     tables: dict[str, object] = {}
@@ -35,13 +35,13 @@ def servers(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def settings_files(job: Job) -> tuple[Path, ...]:
-    """The settings that it reads in a turn: the user's, and the project's where the member has them."""
+    """List the settings that Gemini reads in a turn: the user's, and the project's where the member has them."""
     project = (job.cwd / ".gemini",) if job.project_settings else ()
     return tuple(folder / "settings.json" for folder in (gemini_folder(job.env), *project))
 
 
 def started(job: Job) -> tuple[str, ...]:
-    """The arguments that keep all servers but the member's from starting."""
+    """Build the arguments that keep all servers but the member's from starting."""
     if job.servers is None:
         return ()
     names = (*job.servers, *((git_server.NAME,) if job.git else ())) or (NO_SERVER,)
@@ -49,7 +49,7 @@ def started(job: Job) -> tuple[str, ...]:
 
 
 def policy(job: Job) -> str | None:
-    """The rules that bound the member's tools; None where the mode alone does."""
+    """Write the rules that bound the member's tools; None where the mode alone does."""
     return "\n".join(_rules(job)) if job.access != "full" else None
 
 
@@ -66,7 +66,7 @@ def _rules(job: Job) -> Iterator[str]:
 
 
 def _plain(command: str) -> str:
-    """A pattern of the tool's arguments: that command with any words, and nothing by which a shell runs or writes more.
+    """Build a pattern of the tool's arguments: the command with any words that make a shell run or write nothing more.
 
     Gemini's own `commandPrefix` lets such a command write by `>` and run in the background, and takes a command in any
     other argument for this one. Its patterns may have no group with a quantifier that is repeated.
@@ -80,7 +80,7 @@ def _rule(key: str, value: str | Sequence[str], rest: str) -> str:
 
 
 def system_defaults(job: Job) -> str | None:
-    """The machine's default settings with teamchat's server added; None if the member has no git.
+    """Write the machine's default settings with teamchat's server added; None if the member has no git.
 
     Gemini takes servers from these defaults and from the user's and the project's files, and from nowhere else.
     """

@@ -1,7 +1,7 @@
 """Gemini's custom commands that a person calls by `/name` (observed at 0.61.0).
 
 Gemini expands a command at the beginning of its whole input alone, and takes all that follows for its arguments. So
-teamchat puts behind the prompt what Gemini would make of the command: the text of its file with the arguments in it.
+teamchat puts Gemini's expansion of the command behind the prompt: the text of its file with the arguments in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEEPEST = 80  # parts of a key
 
 
 def find(typed: str, job: Job) -> Slash | None:
-    """The command with its expanded text; one that would run a shell command has none."""
+    """Find the command with its expanded text; one that would run a shell command is refused."""
     name = command_name(typed)
     file = first_file(_files(name, job)) if name else None
     template = _prompt(file) if file else None
@@ -35,7 +35,7 @@ def find(typed: str, job: Job) -> Slash | None:
 
 
 def _files(name: str, job: Job) -> Iterator[Path]:
-    """A command of the project comes before one of the same name of the user's."""
+    """List the files that may define the command; one of the project comes before the user's of the same name."""
     parts = f"{name.replace(':', '/')}.toml"
     if job.project_settings or trusts(job.cwd, job.env):
         yield job.cwd / ".gemini" / "commands" / parts
@@ -51,7 +51,7 @@ def _prompt(file: Path) -> str | None:
 
 
 def _expanded(template: str, typed: str) -> str:
-    """As Gemini expands it: the arguments in place of `{{args}}`, or the whole command behind the text."""
+    """Expand it as Gemini does: the arguments in place of `{{args}}`, or the whole command behind the text."""
     arguments = typed.split(maxsplit=1)[1:]
     text = _FILE.sub(lambda found: "@" + found[1].strip().replace(" ", "\\ "), template)
     if "{{args}}" in template:

@@ -20,11 +20,11 @@ _NEEDED = "2"  # the major version of `mcp`
 
 
 def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """What an agent CLI runs to get the server for the repository around `cwd`.
+    """Build the command by which an agent CLI gets the server for the repository around `cwd`.
 
-    `folder` is for what git is to find in place of the repository's configuration. Whoever can write there can make git
-    run a program, so it lies where no agent works. git itself is looked for now, by the member's environment: what an
-    agent puts on its PATH later is not it.
+    git finds the files in `folder` in place of the repository's configuration. Whoever can write there can make git run
+    a program, so it lies where no agent works. git itself is looked for now, by the member's environment: a program
+    that an agent puts on its PATH later is not used.
     """
     from teamchat.runners.child.isolated import isolated_command
 
@@ -32,7 +32,7 @@ def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str
 
 
 def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
-    """What the server lacks on this machine, and the command that gets it; None where it lacks nothing."""
+    """Say what the server lacks on this machine, and the command that gets it; None where it lacks nothing."""
     from importlib import metadata
 
     if find_git(env) is None:
@@ -47,13 +47,13 @@ def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
 
 
 def find_git(env: Mapping[str, str]) -> str | None:
-    """Where git is: in no folder that is only known relative to where somebody works."""
+    """Find git, in no folder of PATH that is relative to the working folder."""
     folders = env.get("PATH", os.defpath).split(os.pathsep)
     return shutil.which("git", path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
 
 
 def _installing() -> str:
-    """The command for the interpreter that runs teamchat; an environment that uv made has no pip."""
+    """Build the command for the interpreter that runs teamchat; an environment that uv made has no pip."""
     from importlib import util
 
     wanted = shlex.quote(f"mcp=={_NEEDED}.*")

@@ -1,7 +1,7 @@
-"""The five tools: what a model may ask of git, and the git command that answers it.
+"""The five tools: the questions that a model may ask of git, and the git commands that answer them.
 
-What the model says becomes a revision that was looked up and goes on by its full name, a path behind `--`, or a number.
-None of it can be an option. The docstring of a tool is its description for the model.
+A model's words become a revision that was looked up and goes on by its full name, a path behind `--`, or a number. None
+of them can be an option. The docstring of a tool is its description for the model.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Tool(BaseModel):
 
     @abstractmethod
     def command(self, git: Git) -> Sequence[str]:
-        """The arguments of git. Raises `GitError`."""
+        """Build the arguments of git. Raises `GitError`."""
 
     def answer(self, git: Git) -> str:
-        """What git says, and behind it what is left out. Raises `GitError`."""
+        """Return git's output, and behind it a note of anything left out. Raises `GitError`."""
         page = git(*self.command(git), first=self.from_line)
         return "\n\n".join((page.text.rstrip("\n") or "(nothing)", *_left_out(page)))
 

@@ -1,4 +1,4 @@
-"""Runs git and reads what it prints. Its time is limited, and so is the length of a page; the answer says so."""
+"""Runs git and reads its output. Its time is limited, and so is the length of a page; the answer says so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GitError(Exception):
 
 
 class Page(Struct, frozen=True):
-    """The lines from `first` to `last` of what git printed. `more`: others follow; `cut` of these are not whole."""
+    """The lines from `first` to `last` of git's output. `more`: others follow; `cut` of these are not whole."""
 
     text: str
     first: int
@@ -34,7 +34,7 @@ class Page(Struct, frozen=True):
 def read_from_line(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], first: int = 1, longest_s: float = LONGEST_S
 ) -> Page:
-    """What git prints from line `first` on.
+    """Read git's output from line `first` on.
 
     Raises `GitError` when git fails or takes too long for that page, and `OSError` when it cannot be started.
     """
@@ -49,7 +49,7 @@ def read_from_line(
 
 
 def read_whole(argv: Sequence[str], cwd: Path, env: Mapping[str, str], longest_s: float) -> bytes:
-    """All that git prints, also where it fails. Raises `GitError` when it takes too long, and `OSError`."""
+    """Read all that git prints, also where it fails. Raises `GitError` when it takes too long, and `OSError`."""
     return _in_time(run(argv, cwd, env, longest_s), longest_s).out
 
 

@@ -1,10 +1,10 @@
 """A git repository that may be hostile, read so that nothing it names is run, and no other repository is read.
 
-What makes git run a program of the repository's choice stands in its configuration: hooks, a file system monitor,
-external diffs, text conversions, filters, pagers, signature checks, remotes that missing objects are fetched from. git
-is not given that configuration at all. What `GIT_COMMON_DIR` names is a folder of teamchat's own: its `config` has a
-few plain settings of the repository, and its other entries are links to the repository's. So nothing depends on a list
-of dangerous settings, and one that is written later has no effect (observed with git 2.39).
+The configuration of a repository can make git run a program of its choice: hooks, a file system monitor, external
+diffs, text conversions, filters, pagers, signature checks, remotes that missing objects are fetched from. git is not
+given that configuration at all. `GIT_COMMON_DIR` names a folder of teamchat's own: its `config` has a few plain
+settings of the repository, and its other entries are links to the repository's. So nothing depends on a list of
+dangerous settings, and a setting that is added later has no effect (observed with git 2.39).
 
 A folder can also name another repository of the user as its own, by a file, a link or borrowed objects. git reads only
 what lies in the working tree, or in a repository that names this folder as its working tree.
@@ -41,7 +41,7 @@ _QUIET = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-repl
 
 
 class Repository(Struct, frozen=True):
-    """`top` is the folder of the working tree, `own` has what belongs to it alone (HEAD, index), `common` the rest."""
+    """A repository: `top` is the folder of the working tree, `own` its own part (HEAD, index), `common` the rest."""
 
     top: Path
     own: Path
@@ -49,7 +49,7 @@ class Repository(Struct, frozen=True):
 
     @classmethod
     def around(cls, folder: Path) -> Repository:
-        """The repository that `folder` is in. Raises `GitError`, and errors that `serve.answer` turns into one."""
+        """Find the repository that `folder` is in. Raises `GitError`, and errors that `serve.answer` turns into one."""
         top = next((top for top in (folder, *folder.parents) if os.path.lexists(top / ".git")), None)
         if top is None:
             raise GitError(f"{folder} is not in a git repository")
@@ -90,7 +90,7 @@ def registered(top: Path, own: Path, common: Path) -> bool:
 
 
 def _links(folder: Path, name: str) -> Iterator[Path]:
-    """The symbolic links at and below that entry; of the folder itself only its own entries."""
+    """List the symbolic links at and below that entry; of the folder itself only its own entries."""
     if name and (folder / name).is_symlink():
         yield folder / name
         return
@@ -103,11 +103,10 @@ def _links(folder: Path, name: str) -> Iterator[Path]:
 
 
 class Git:
-    """The git at `program`, for a member who works in `cwd`.
+    """The git at `program`, for a member who works in `cwd`. Each call and the constructor raise `GitError`.
 
-    What stands for a repository's own folder is made below `folder`.
-
-    Each call, and making one, raises `GitError`, and for what the system refuses what `serve.answer` makes one of.
+    The stand-in for a repository's own folder is made below `folder`. A refusal of the system is raised as the error
+    that `serve.answer` turns into `GitError`.
     """
 
     def __init__(self, cwd: Path, folder: Path, program: str = "git") -> None:
@@ -126,11 +125,11 @@ class Git:
         }
 
     def __call__(self, *arguments: str, first: int = 1) -> Page:
-        """What git prints from line `first` on."""
+        """Return git's output from line `first` on."""
         return read_from_line((self._program, *_QUIET, *arguments), self._cwd, self._env, first)
 
     def commit(self, revision: str) -> str:
-        """The full name of the commit that `revision` names."""
+        """Find the full name of the commit that `revision` names."""
         if revision.startswith("-") or not revision.isprintable():
             raise GitError(f"{revision!r} is not a revision")
         try:
@@ -139,7 +138,7 @@ class Git:
             raise GitError(f"there is no commit {revision!r}") from None
 
     def commits(self, revisions: str) -> str:
-        """`A`, `A..B` or `A...B` in full names; HEAD where a side is left out."""
+        """Write `A`, `A..B` or `A...B` in full names; HEAD where a side is left out."""
         dots = next((dots for dots in ("...", "..") if dots in revisions), None)
         if dots is None:
             return self.commit(revisions)
@@ -147,20 +146,20 @@ class Git:
         return f"{self.commit(first or 'HEAD')}{dots}{self.commit(last or 'HEAD')}"
 
     def path(self, path: str) -> str:
-        """A path as git takes it, relative to the member's folder."""
+        """Write a path as git takes it, relative to the member's folder."""
         if not path or "\0" in path:
             raise GitError(f"{path!r} is not a path")
         return os.path.relpath(self._cwd / path, self._cwd)
 
     def file(self, path: str) -> str:
-        """The same for a file that git opens: no folder on the way to it may be a link that leads out."""
+        """Write the path of a file that git opens, as `path` does; no link on the way may lead out of the work tree."""
         named = self.path(path)
         if not (self._cwd / path).parent.resolve().is_relative_to(self._top):
             raise GitError(f"{path!r} is not in the working tree")
         return named
 
     def _read(self, *where: str, users_own: bool = False) -> list[tuple[str, str]]:
-        """The settings of a file of git, by their names in lower case."""
+        """Read the settings of a file of git, by their names in lower case."""
         argv = [self._program, "config", *where, "--no-includes", "--list", "--null"]
         try:
             printed = read_whole(argv, Path("/"), _environment(users_own=users_own), LONGEST_S)
@@ -171,7 +170,7 @@ class Git:
 
 
 def _copied(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Those of the settings that git gets. The last one of a name rules."""
+    """Write the settings that git gets. The last one of a name rules."""
     for name, value in settings:
         section, _, key = name.partition(".")
         if name in _SETTINGS and _PLAIN.fullmatch(value):
@@ -179,7 +178,7 @@ def _copied(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _stand_in(common: Path, folder: Path, config: str) -> Path:
-    """The folder with that configuration and the rest of `common`; several servers at a time may make the same one."""
+    """Make the folder with that configuration and the rest of `common`; several servers may make one at a time."""
     made = folder / sha256(os.fsencode(common)).hexdigest()[:16]
     made.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in _LINKS:
@@ -191,13 +190,13 @@ def _stand_in(common: Path, folder: Path, config: str) -> Path:
 
 
 def _pointed(file: Path) -> str:
-    """What a file of one line says."""
+    """Read a file of one line."""
     with open_regular(file) as opened:
         return os.fsdecode(opened.read(_SMALL)).strip()
 
 
 def _environment(*, users_own: bool = False) -> dict[str, str]:
-    """The whole environment of git: no variable of its own is passed on; the user's settings only with `users_own`."""
+    """Build the whole environment of git: without its own variables; with the user's settings only by `users_own`."""
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     mute = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
     hidden = {} if users_own else {"GIT_CONFIG_GLOBAL": os.devnull}

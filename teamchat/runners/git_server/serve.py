@@ -61,7 +61,7 @@ async def _tools(_context: Any, _asked: PaginatedRequestParams | None) -> ListTo
 
 
 def answer(git: Callable[[], Git], name: str, arguments: dict[str, Any]) -> str:
-    """What the tool of that name says. Raises `GitError`, also for all that the system refuses."""
+    """Return the answer of the tool of that name. Raises `GitError`, also for refusals of the system."""
     if (tool := TOOLS.get(name)) is None:
         raise GitError(f"there is no tool {name!r}")
     try:

@@ -1,1 +1,1 @@
-"""What the CLIs keep in their users' home folders: where it is, versions, logins, records of sessions."""
+"""The CLIs' files in their users' home folders: where they are, versions, logins, records of sessions."""

@@ -14,15 +14,15 @@ def user_home(env: Mapping[str, str]) -> Path:
 
 
 def claude_folder(env: Mapping[str, str]) -> Path:
-    """The folder of Claude's settings, commands and skills."""
+    """Return the folder of Claude's settings, commands and skills."""
     return Path(env.get("CLAUDE_CONFIG_DIR") or user_home(env) / ".claude")
 
 
 def claude_record(env: Mapping[str, str]) -> Path:
-    """The file in which Claude notes the user's MCP servers and the folders that the user trusts."""
+    """Return the file in which Claude notes the user's MCP servers and the folders that the user trusts."""
     return Path(env.get("CLAUDE_CONFIG_DIR") or user_home(env)) / ".claude.json"
 
 
 def gemini_folder(env: Mapping[str, str]) -> Path:
-    """The folder of Gemini's settings and commands."""
+    """Return the folder of Gemini's settings and commands."""
     return Path(env.get("GEMINI_CLI_HOME") or user_home(env)) / ".gemini"

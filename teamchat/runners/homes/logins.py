@@ -1,6 +1,6 @@
 """Whether a CLI has a login, as far as can be seen without running it (observed at 2.1.197, 0.169.0 and 0.61.0).
 
-It looks at variables, and whether files exist. It never opens a file that may hold a login. If a keychain or a
+This looks at variables, and at whether files exist. It never opens a file that may hold a login. If a keychain or a
 settings file may have a login, the answer is that only the CLI knows.
 """
 
@@ -16,13 +16,13 @@ from teamchat.runners.base import Login, Runner
 
 
 def variables_login(env: Mapping[str, str], *keys: str) -> Login | None:
-    """A login by variables. The CLI sends all of these that are set."""
+    """Find a login by variables; None if none of them is set. The CLI sends all that are set."""
     names = tuple(name for name in keys if env.get(name))
     return Login(True, _set(names), variables=names) if names else None
 
 
 def elsewhere(env: Mapping[str, str], switches: tuple[str, ...]) -> Login | None:
-    """A switch to another service, which alone knows its login."""
+    """Find a switch to another service, which alone knows its login; None if none is set."""
     switch = next((name for name in switches if env.get(name)), None)
     return Login(None, f"{switch} is set: another service, with a login of its own") if switch else None
 
@@ -43,15 +43,16 @@ def is_there(file: Path) -> bool:
 
 
 def login_variables(runner: Runner, cwd: Path, env: Mapping[str, str], args: Collection[str]) -> tuple[str, ...] | None:
-    """`Login.variables` of a turn with this environment; unknown if the member's own `args` may contain a login."""
+    """Find `Login.variables` of a turn with this environment; None if the member's own `args` may contain a login."""
     login = None if args else runner.login(cwd, env)
     return login.variables if login else None
 
 
 def with_source(failure: Failure | None, variables: tuple[str, ...] | None) -> Failure | None:
-    """The failure of a turn. For a refused login it names the login; `variables` are those of `Login`.
+    """Name the login in the failure of a turn whose login was refused; `variables` are those of `Login`.
 
-    A refused variable has no command as its hint: a new login does not help while the CLI still sends the variable.
+    Other failures are returned unchanged. A refused variable has no command as its hint: a new login does not help
+    while the CLI still sends the variable.
     """
     if failure is None or failure.kind is not FailureKind.LOGIN or variables is None:
         return failure

@@ -13,7 +13,7 @@ MOST = 200  # sessions that are listed
 
 
 def first_lines(file: Path) -> Iterator[dict[str, object]]:
-    """The JSON objects at the beginning of a record, read as far as they are asked for; none of one that is gone."""
+    """Read the JSON objects at the beginning of a record one by one, as the caller asks; none if the record is gone."""
     left = READ
     try:
         with open_regular(file) as opened:
@@ -26,7 +26,7 @@ def first_lines(file: Path) -> Iterator[dict[str, object]]:
 
 
 def text_of(content: object) -> str:
-    """The text of a message: a string, or the texts of its parts."""
+    """Join the text of a message: a string, or the texts of its parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()
@@ -34,12 +34,12 @@ def text_of(content: object) -> str:
 
 
 def newest(files: Iterable[Path]) -> list[Path]:
-    """The records by when they were written last, the newest first."""
+    """Sort the records by the time of the last write, newest first."""
     return sorted(files, key=used_at, reverse=True)
 
 
 def used_at(file: Path) -> float:
-    """When the record was last written; 0 for one that has gone."""
+    """Return the time of the last write; 0 if the record is gone."""
     try:
         return file.stat().st_mtime
     except OSError:

@@ -15,7 +15,7 @@ LARGEST = 1 << 20  # bytes; those of Claude, Codex and Gemini have at most 1,500
 
 
 def installed_version(program: str, package: str | None) -> str | None:
-    """The version of the npm package that `program` belongs to; None if it does not belong to `package`."""
+    """Find the version of the npm package that `program` belongs to; None if it does not belong to `package`."""
     if package is None:
         return None
     for folder in Path(os.path.realpath(program)).parents:

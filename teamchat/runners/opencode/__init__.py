@@ -1,3 +1,3 @@
-"""opencode (npm `opencode-ai`): how its turns are run, what its events say, and what bounds it."""
+"""opencode (npm `opencode-ai`): its turns, its events, and its limits."""
 
 from __future__ import annotations

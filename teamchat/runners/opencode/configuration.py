@@ -1,12 +1,12 @@
 """The configuration of one turn of opencode, and the user's settings that affect it (observed at 1.18.33).
 
 It is passed in OPENCODE_CONFIG_CONTENT, which overrides every file except those of the machine's administrator. The
-last matching rule for a permission counts, and the agent's rules come after the user's. So a member's agent begins
-with a rule that denies everything, and ends with a copy of what the user's rules deny.
+last matching rule for a permission counts, and the agent's rules come after the user's. So a member's agent begins with
+a rule that denies everything, and ends with a copy of the user's denials.
 
 MCP servers are switched off by name, and rules are copied, so every file of the user's has to be understood. They are
-read as JSON5, which has all that opencode takes. No turn begins beside a file that is something else, or that has
-opencode put the name of a server or a rule together.
+read as JSON5, which has all that opencode takes. No turn begins beside a file that is something else, or in which
+opencode would put the name of a server or a rule together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TOOL_NAME = regex(r"[^\w-]", re.ASCII)
 
 
 def content(job: Job, system: Path | None) -> str:
-    """The configuration of a turn; `system` is the file with its system text."""
+    """Write the configuration of a turn; `system` is the file with its system text."""
     own = {
         "share": "disabled",
         "autoupdate": False,
@@ -54,14 +54,17 @@ def content(job: Job, system: Path | None) -> str:
 
 
 def _instructions(job: Job) -> list[str]:
-    """The AGENTS.md of the folder and of those above it in the repository, which the switch in `project.py` hides."""
+    """List the AGENTS.md of the folder and of those above it in the repository.
+
+    The switch in `project.py` hides them.
+    """
     if job.project_settings:
         return []
     return [str(folder / "AGENTS.md") for folder in reversed(_in_repository(job.cwd))]
 
 
 def _in_repository(cwd: Path) -> list[Path]:
-    """The folder and its parents up to the root of its repository; outside a repository the folder alone."""
+    """List the folder and its parents up to the root of its repository; outside a repository the folder alone."""
     folders = [cwd, *cwd.parents]
     top = next((at for at, folder in enumerate(folders) if os.path.lexists(folder / ".git")), 0)
     return folders[: top + 1]
@@ -83,10 +86,10 @@ def _permission(job: Job) -> dict[str, object]:
 
 
 def _edited(cwd: Path) -> dict[str, str]:
-    """The files that its editor may write: those of the folder. opencode itself would allow the whole repository.
+    """Build the rules for the files that its editor may write: those of the folder.
 
-    A pattern is compared with the real path from the repository's top, or from `/` where opencode finds no repository,
-    and its `*` and `?` stand for any text.
+    opencode itself would allow the whole repository. A pattern is compared with the real path from the repository's
+    top, or from `/` where opencode finds no repository, and its `*` and `?` stand for any text.
     """
     folder = cwd.resolve()
     top = _in_repository(folder)[-1]
@@ -97,7 +100,7 @@ def _edited(cwd: Path) -> dict[str, str]:
 
 
 def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What the user's rules deny, by permission."""
+    """List the denials in the user's rules, by permission."""
     for settings in _settings(env):
         for name, on in table_of(settings, "tools").items():  # how rules were written before
             if on is False:
@@ -110,7 +113,7 @@ def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _settings(env: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    """What the user's files and variable have, those that `misunderstood` names left out."""
+    """Read the settings of the user's files and variable, without those that `misunderstood` names."""
     for file in user_files(env):
         with suppress(OSError, ValueError):
             yield json5_in(file)
@@ -119,7 +122,7 @@ def _settings(env: Mapping[str, str]) -> Iterator[dict[str, object]]:
 
 
 def _servers_of(job: Job) -> dict[str, object]:
-    """The MCP settings: servers not granted to the member are off, teamchat's own is on."""
+    """Build the MCP settings: servers not granted to the member are off, teamchat's own is on."""
     off = set() if job.servers is None else set(servers(job.env)) - set(job.servers)
     said: dict[str, object] = {name: {"enabled": False} for name in sorted(off)}
     if job.git:
@@ -130,17 +133,17 @@ def _servers_of(job: Job) -> dict[str, object]:
 
 
 def servers(env: Mapping[str, str]) -> set[str]:
-    """The names of the MCP servers that the user has set up."""
+    """List the names of the MCP servers that the user has set up."""
     return {name for settings in _settings(env) for name in table_of(settings, "mcp")}
 
 
 def misunderstood(env: Mapping[str, str]) -> str | None:
-    """The file of the user's that cannot be understood, and why; None if all can be."""
+    """Find a file of the user's that cannot be understood, and say why; None if all can be."""
     return next((f"{file} cannot be read: {why}" for file, why in unreadable(env)), None)
 
 
 def unreadable(env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """The files of the user's that cannot be understood, and why."""
+    """List the files of the user's that cannot be understood, and why."""
     for file in user_files(env):
         try:
             settings = json5_in(file)
@@ -153,7 +156,7 @@ def unreadable(env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
 
 
 def user_files(env: Mapping[str, str]) -> Iterator[Path]:
-    """The machine's files and the user's, in the order in which they rule."""
+    """List the machine's files and the user's; a later file overrides an earlier one."""
     config = Path(env.get("XDG_CONFIG_HOME") or user_home(env) / ".config") / "opencode"
     moved = [Path(env["OPENCODE_CONFIG_DIR"])] if env.get("OPENCODE_CONFIG_DIR") else []
     yield config / "config.json"

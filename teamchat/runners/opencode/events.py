@@ -161,7 +161,7 @@ def _paths(given: object) -> Iterator[str]:
 
 
 def _usage(part: Mapping[str, object]) -> Usage:
-    """The usage of one step. opencode's `input` excludes cached tokens, and its `output` excludes reasoning."""
+    """Read the usage of one step. opencode's `input` excludes cached tokens, and its `output` excludes reasoning."""
     match part.get("tokens"):
         case {"cache": dict(cache), **tokens}:
             read, written = count(cache.get("read")), count(cache.get("write"))

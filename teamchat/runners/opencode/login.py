@@ -15,7 +15,7 @@ from teamchat.runners.homes.logins import is_there
 
 
 def opencode_login(env: Mapping[str, str]) -> Login:
-    """Never a plain no: a model without a login may be all that is asked."""
+    """Find opencode's login. The answer is never a plain no: a model without a login may be all that is asked."""
     if env.get("OPENCODE_AUTH_CONTENT"):
         return Login(True, "OPENCODE_AUTH_CONTENT is set", variables=("OPENCODE_AUTH_CONTENT",))
     folder = Path(env.get("XDG_DATA_HOME") or user_home(env) / ".local" / "share") / "opencode"

@@ -26,9 +26,9 @@ NAMES = (
 
 
 def plugins(env: Mapping[str, str]) -> str | None:
-    """Why no turn of this environment begins that is to obey nothing of its project: it would run plugins of it.
+    """Say why no turn of this environment begins: it is to obey nothing of its project, whose plugins would run.
 
-    PWD is the folder of the turn. What opencode finds in the home folder is the user's.
+    None if none would. PWD is the folder of the turn. opencode's files in the home folder are the user's.
     """
     if not env.get(_SWITCH) or not env.get("PWD"):
         return None

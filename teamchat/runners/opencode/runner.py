@@ -1,7 +1,7 @@
-"""opencode (observed at 1.18.33): the prompt on stdin, the system text in an instruction file; whole blocks, no deltas.
+"""opencode (observed at 1.18.33): prompt on stdin, system text in an instruction file; whole blocks, no deltas.
 
-opencode has no sandbox. What a member may do is a list of permissions of an agent that teamchat defines for the turn,
-in a configuration that is passed in a variable and overrides every file. `--auto` stands for full access.
+opencode has no sandbox. A list of permissions bounds a member: they are those of an agent that teamchat defines for the
+turn, in a configuration that is passed in a variable and overrides every file. `--auto` stands for full access.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ READS = "AGENTS.md of its folder and of the user, the user's "
 
 
 class OpencodeRunner(Runner):
-    """Its `run` expands no `@file`, no `/command` and no shell line of what comes on stdin."""
+    """Runs opencode. Its `run` expands no `@file`, no `/command` and no shell line in its stdin."""
 
     vendor = "opencode"
     limit = Limit(10_000_000)  # the largest that was tried
@@ -75,7 +75,7 @@ class OpencodeRunner(Runner):
         return OpencodeEvents()
 
     def refusal(self, access: Access, env: Mapping[str, str]) -> str | None:  # noqa: ARG002 (as for every access)
-        """Where the project's plugins would run, or a rule or an MCP server of the user's is not known."""
+        """Refuse where the project's plugins would run, or a rule or an MCP server of the user's is not known."""
         if why := plugins(env):
             return why
         wrong = misunderstood(env)

@@ -69,9 +69,9 @@ class TerminalEvents:
 
 
 class TerminalRunner(PipeRunner):
-    """Nothing is known of the program, as with one on a pipe, and nothing limits what it does.
+    """Runs an unknown program, as one on a pipe; nothing limits it.
 
-    Its prompt has to come in time, and its screen shows what it writes.
+    Its prompt has to come in time, and its screen shows its output.
     """
 
     first_byte_s = Runner.first_byte_s
@@ -82,7 +82,7 @@ class TerminalRunner(PipeRunner):
         return Prepared(_KEYS.sub("", scalar(prompt).replace("\r\n", "\n").replace("\r", "\n")).encode())
 
     def command(self, job: Job) -> Command:
-        """Raises ValueError for a job without a terminal."""
+        """Build the command, whose program the typist runs. Raises `ValueError` for a job without a terminal."""
         if job.terminal is None:
             raise ValueError("a program on a terminal needs its prompt pattern")
         terminal = job.terminal

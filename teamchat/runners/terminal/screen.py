@@ -26,10 +26,11 @@ _BRACKETED_PASTE = "?2004"
 
 
 class Screen:
-    """`row` and `column` are where the cursor stands; `rows` are the lines so far, the cursor's among them.
+    """The lines of a terminal, with its cursor.
 
-    `pastes`: the program has asked that pasted text come in brackets. `answers` are what a terminal owes the program
-    (it may ask where the cursor is, and wait). `size` is about how many characters it holds, or ever did.
+    `row` and `column` are where the cursor stands; `rows` are the lines so far, the cursor's among them. `pastes`: the
+    program has asked that pasted text come in brackets. `answers` are the answers that the program waits for (it may
+    ask where the cursor is). `size` is about the largest number of characters that it has held so far.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class Screen:
         return self.rows[self.row][: self.column].ljust(self.column)
 
     def since(self, mark: tuple[int, int]) -> list[str]:
-        """The lines from that row and column to the cursor; one empty line when the cursor stands before it."""
+        """Return the lines from that row and column to the cursor; one empty line when the cursor stands before it."""
         row, column = mark
         if (self.row, self.column) < mark:
             return [""]
@@ -57,7 +58,7 @@ class Screen:
         return [lines[0][column:], *lines[1:]]
 
     def feed(self, data: bytes) -> None:
-        """Print what the program wrote; characters and escape sequences may come in pieces."""
+        """Print the program's output; characters and escape sequences may come in pieces."""
         text = self._rest + self._decoder.decode(data)
         at = 0
         while at < len(text):

@@ -60,7 +60,7 @@ class Tty:
         os.set_blocking(self._fd, False)
 
     def listen(self, seconds: float) -> bool:
-        """Read what the program writes, and type what is pending; False if nothing came for so long."""
+        """Read the program's output, and type the pending text; return False if no output came within `seconds`."""
         until = time.monotonic() + seconds
         while True:
             if self.stopped:
@@ -98,7 +98,7 @@ class Tty:
             raise Failed("agent", f"wrote more than {MAX_TEXT >> 20} MiB to its terminal")
 
     def _over(self) -> Failed:
-        """True if the program has exited or closed its terminal: no more output will come."""
+        """Build the failure of a program that has exited or closed its terminal: no more output will come."""
         if self._child.isalive():
             how = "closed its terminal"
         else:
@@ -107,7 +107,7 @@ class Tty:
         return Failed("agent", f"{how} before its prompt came" + (f": {said}" if said else ""))
 
     def last_line(self) -> str:
-        """The end of the last line that is not blank."""
+        """Return the end of the last line that is not blank, of at most 200 characters."""
         return next((line.strip()[-200:] for line in reversed(self.screen.rows) if line.strip()), "")
 
     def send(self, keys: bytes) -> None:
@@ -131,7 +131,7 @@ class Tty:
 
     @property
     def edits_itself(self) -> bool:
-        """True if the program has switched off the system's line editing, and shows typed text itself."""
+        """Whether the program has switched off the system's line editing, and shows typed text itself."""
         return self._edited is None and not termios.tcgetattr(self._fd)[3] & termios.ICANON
 
     def relimit(self) -> bool:
@@ -142,7 +142,7 @@ class Tty:
         return True
 
     def ends_after(self, keys: bytes, seconds: float) -> bool:
-        """True if the program ends when these keys are pressed."""
+        """Press these keys, and return whether the program ends within `seconds`."""
         with contextlib.suppress(Failed):
             self.send(keys)
         return self._await_end(seconds)
@@ -177,6 +177,6 @@ def _spawn(argv: list[str]) -> Any:
 
 
 def _as_a_shell_would() -> None:
-    """Python ignores these, and a program would inherit that."""
+    """Restore the signals that Python ignores, and that a program would inherit so."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -1,8 +1,8 @@
 """The typist: a small process that sits at the terminal of a program which has no other way in.
 
-The guardian starts it in the agent's place and it starts the program, so the guardian's tree stays whole, and what an
-expensive `prompt_pattern` costs is this process's time alone. As an agent CLI does, it reads the whole prompt on stdin
-and writes one JSON object a line: `seen` (a sign of life), `ready`, `text` (as it comes), `note`, `answer`, `failed`.
+The guardian starts it in the agent's place and it starts the program, so the guardian's tree stays whole, and an
+expensive `prompt_pattern` costs only this process's time. As an agent CLI does, it reads the whole prompt on stdin and
+writes one JSON object a line: `seen` (a sign of life), `ready`, `text` (as it comes), `note`, `answer`, `failed`.
 
 It waits for the program's prompt, pastes as a terminal would (in brackets if the program has asked for that, else as
 one line), and has the answer when the prompt is there again: never because of a silence. A prompt is the whole line in
@@ -68,14 +68,14 @@ class Typist:
         return self._prompt() is not None and not self.tty.listen(SETTLE_S)
 
     def _line(self) -> str:
-        """What stands before the cursor in its line, as far as it came after the mark."""
+        """Return the text before the cursor in its line, as far as it came after the mark."""
         row, column = self.mark
         if (self.screen.row, self.screen.column) < self.mark:
             return ""
         return self.screen.line[column if self.screen.row == row else 0 :]
 
     def _prompt(self) -> re.Match[str] | None:
-        """The prompt, if it is what stands in the cursor's line."""
+        """Find the prompt, if it is all that stands before the cursor in its line."""
         line = self._line()
         tail = line[-MAX_PROMPT:]
         if not tail or (tail != line and "answer" not in self.pattern.groupindex):
@@ -102,7 +102,7 @@ class Typist:
         self.tty.send(self.submit)
 
     def _await_echo(self, prompt: str, begin: tuple[int, int]) -> None:
-        """What a program shows of what is typed comes before the answer; many show nothing."""
+        """Wait until the program has shown the typed text, which precedes the answer; many programs show nothing."""
         typed = "".join(prompt.split())
         until = time.monotonic() + LONGEST_ECHO_S
         while time.monotonic() < until:
@@ -114,20 +114,20 @@ class Typist:
                 return
 
     def _text(self) -> str:
-        """The answer so far: without the prompt, and without spaces at the ends of lines, which no terminal shows."""
+        """Return the answer so far, without the prompt and the spaces at the ends of lines, which no terminal shows."""
         *lines, last = self.screen.since(self.mark)
         match = self._prompt()
         lines.append(last if match is None else self._before_prompt(last, match))
         return "\n".join(line.rstrip() for line in lines).strip("\n")
 
     def _before_prompt(self, line: str, found: re.Match[str]) -> str:
-        """A pattern's group `answer` is what stands before the prompt in its line."""
+        """Return the text before the prompt in its line: the pattern's group `answer`; empty without that group."""
         if "answer" not in self.pattern.groupindex:
             return ""
         return line[: max(len(line) - MAX_PROMPT, 0)] + (found["answer"] or "")
 
     def _leave(self) -> None:
-        """Tell the program to end; then hang up. What is still there then is the guardian's."""
+        """Tell the program to end; then hang up. The guardian ends a program that is still there then."""
         keys = END_OF_FILE if self.leave is None else self.leave.encode() + self.submit
         relimited = self.tty.relimit()
         if self.tty.ends_after(keys, SETTLE_S if relimited else LEAVE_S):
@@ -172,7 +172,7 @@ def tell(event: str, **values: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """`arguments` are the settings as JSON, and the program's command line."""
+    """Run the typist. `arguments` are the settings as JSON, and the program's command line."""
     settings, *argv = arguments
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:

@@ -1,6 +1,6 @@
-"""What changed in a work tree while an agent ran.
+"""Changes in a work tree while an agent ran, and the lines that a call of an editing tool adds and removes.
 
-How many lines a call of an editing tool adds and removes, by the texts that it replaces.
+The lines are counted by the texts that the call replaces.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WorkTree(Protocol):
     """The work tree of a turn that runs, as it was before the turn."""
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
-        """What changed since, with paths relative to `cwd`. Blocks while git reads the work tree."""
+        """List the changes since then, with paths relative to `cwd`. Blocks while git reads the work tree."""
         ...
 
 
@@ -69,7 +69,10 @@ Lines = tuple[int, int]
 
 
 def edited(old: object, new: object) -> Lines | None:
-    """What replacing one text by another does, without the lines that both begin or end with. None without texts."""
+    """Count the lines that one text adds and removes in place of another, without their common beginning and end.
+
+    Return None if one of them is not a text.
+    """
     if not isinstance(old, str) or not isinstance(new, str):
         return None
     before, after = old.splitlines(), new.splitlines()
@@ -84,7 +87,10 @@ def _same(pairs: zip[tuple[str, str]]) -> int:
 
 
 def lines_of(arguments: object) -> Lines | None:
-    """The lines of a call by its arguments; None if they do not say what is replaced, as those that write a file."""
+    """Count the lines of a call by its arguments; None if they do not say what is replaced.
+
+    A call that writes a file is such a one.
+    """
     match arguments:
         case {"old_string": old, "new_string": new} | {"oldString": old, "newString": new}:
             return edited(old, new)

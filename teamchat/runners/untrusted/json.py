@@ -1,7 +1,7 @@
 """Reading JSON that somebody else wrote, without trusting its shape.
 
-Nothing here but `not_too_deep` raises: a value of the wrong type is a missing value. Shapes are taken apart with
-`match` in the parsers; this module has only what a pattern cannot say.
+Nothing here but `not_too_deep` raises: a value of the wrong type is a missing value. Parsers take shapes apart with
+`match`; this module has the rest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUMMARY_KEYS = (
 
 
 def scalar(text: str) -> str:
-    """The text with lone surrogates, which no file or pipe can carry, replaced by U+FFFD."""
+    """Replace lone surrogates, which no file or pipe can carry, by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def scalar(text: str) -> str:
 
 
 def bare(line: bytes) -> bytes:
-    """The line without what a program writes for a terminal in front of its JSON, such as a title or a progress bar."""
+    """Remove a program's output for a terminal in front of the line's JSON, such as a title or a progress bar."""
     if line.startswith(b"{"):
         return line
     body = line[_end_of_noise(line, 0) :]
@@ -64,9 +64,9 @@ def _end_of_noise(line: bytes, begin: int) -> int:
 
 
 def decode(line: bytes) -> dict[str, object] | None:
-    """The JSON object on this line; None if there is none. A line that does not begin with a brace costs little.
+    """Read the JSON object on this line; None if there is none. A line that does not begin with a brace costs little.
 
-    What is for a terminal in front of the object or behind it is no part of it.
+    Output for a terminal in front of the object or behind it is left out.
     """
     line = bare(line)
     if not line.startswith(b"{"):
@@ -85,7 +85,10 @@ class PartOfObject(dict[str, object]):
 
 
 def _part_of_line(line: bytes) -> PartOfObject | None:
-    """Decode what can be kept of a long line; None if it is not strict JSON, which only a slow reader takes whole."""
+    """Decode the part of a long line that can be kept; None if it is not strict JSON.
+
+    Only a slow reader takes such a line whole.
+    """
     try:
         return PartOfObject(_part_of(line))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -93,7 +96,7 @@ def _part_of_line(line: bytes) -> PartOfObject | None:
 
 
 def _part_of(raw: bytes, level: int = 0) -> dict[str, object]:
-    """The fields of an object; None in the place of one with too many values, unless that is an object itself."""
+    """Read the fields of an object; None in the place of one with too many values, unless that is an object itself."""
     keys = raw.count(b'":') - raw.count(b'\\":')  # in a text of the object, the quotation mark is escaped
     if keys > _MANY or level == _LEVELS:
         return {}
@@ -118,7 +121,7 @@ def _has_many_values(raw: bytes) -> bool:
 
 
 def object_in(file: Path, most: int = LARGEST) -> dict[str, object] | None:
-    """The JSON object in a regular file of at most so many bytes; None if there is none that can be read."""
+    """Read the JSON object in a regular file of at most `most` bytes; None if there is none that can be read."""
     try:
         return decode(read_regular(file, most))
     except (OSError, ValueError):
@@ -126,7 +129,7 @@ def object_in(file: Path, most: int = LARGEST) -> dict[str, object] | None:
 
 
 def _decode_odd(line: bytes) -> object:
-    """The value of a line that may have bytes that are no UTF-8, lone surrogates, `NaN` or numbers of any size."""
+    """Read a line that may have invalid UTF-8, lone surrogates, `NaN` or numbers of any size; None if it is no JSON."""
     text = line.decode("utf-8", "replace")
     try:
         value, end = _DECODER.raw_decode(text)
@@ -144,7 +147,7 @@ _DECODER = json.JSONDecoder()
 
 
 def document(text: str) -> object:
-    """The JSON value that is the whole text; None if it is none."""
+    """Read a text that is one JSON value; None if it is not."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -157,7 +160,7 @@ def is_path(path: str) -> bool:
 
 
 def at_path(value: object, path: str) -> object:
-    """What is at `messages.-1.text` of a JSON value: keys, and the places of lists; None if nothing is there."""
+    """Find the value at a path such as `messages.-1.text`: keys, and places of lists; None if nothing is there."""
     for name in path.split("."):
         if isinstance(value, list) and name.lstrip("-").isdecimal() and -len(value) <= int(name) < len(value):
             value = value[int(name)]
@@ -169,7 +172,7 @@ def at_path(value: object, path: str) -> object:
 
 
 def not_too_deep(value: _Value) -> _Value:
-    """The same value. Raises `RecursionError` for one deeper than `_DEEPEST`, as parsers do somewhere beyond it."""
+    """Return the value. Raises `RecursionError` for one deeper than `_DEEPEST`, as parsers do somewhere beyond it."""
     layer: list[object] = [value]
     for _ in range(_DEEPEST):
         layer = [item for outer in layer for item in _items(outer) if isinstance(item, dict | list)]
@@ -185,7 +188,7 @@ def _items(value: object) -> Iterable[object]:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """At most `limit` characters on one line, without what could repaint it. A cut text ends in `…`."""
+    """Keep at most `limit` characters, on one line, and remove all that could repaint it. A cut text ends in `…`."""
     begin = text[: limit * 8]
     if not begin.isprintable():  # which takes a tenth of the time
         begin = _CONTROL.sub("", begin)
@@ -194,7 +197,7 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def listed(*things: str) -> str:
-    """Items in a sentence: `a, b and c`."""
+    """Join items in a sentence: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(things[:-1]), things[-1])))
 
 
@@ -205,7 +208,7 @@ def first_of(names: Sequence[str], most: int, more: int = 0) -> list[str]:
 
 
 def summary(arguments: object) -> str:
-    """One line that tells a person what a tool was asked to do: its command, its path, or all its arguments."""
+    """Sum up a tool's task in one line: its command, its path, or all its arguments."""
     if isinstance(arguments, dict):
         for key in _SUMMARY_KEYS:
             if isinstance(value := arguments.get(key), str) and value.strip():
@@ -217,7 +220,7 @@ def summary(arguments: object) -> str:
 
 
 def flat(content: object) -> str:
-    """The text of a tool's output, which is a string or a list of blocks."""
+    """Join the text of a tool's output, which is a string or a list of blocks."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -227,18 +230,18 @@ def flat(content: object) -> str:
 
 
 def count(value: object) -> int | None:
-    """A number of tokens. One that is larger than any turn can use is missing, so that stored numbers can be summed."""
+    """Read a number of tokens; None for one that no turn can reach, so that stored numbers can be summed."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH else None
 
 
 def amount(value: object) -> float | None:
-    """An amount of money, with the rules of `count`."""
+    """Read an amount of money, with the rules of `count`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < _TOO_MUCH else None
 
 
 def total(*parts: int | None) -> int | None:
-    """The sum of the known values; None if there are none."""
+    """Add up the known values; None if there are none."""
     known = [part for part in parts if part is not None]
     return sum(known) if known else None

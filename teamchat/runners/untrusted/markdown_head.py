@@ -22,7 +22,7 @@ _OTHER_LINE_ENDS = regex("[\r\0\x0b\x0c\x85\u2028\u2029]")
 
 
 def harmless(text: str) -> str | None:
-    """The file with a head of harmless keys; None if its head does not have the simple form."""
+    """Rewrite the file with a head of harmless keys; None if its head does not have the simple form."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if not text.lstrip().startswith(FENCE):
         return _file([], text)
@@ -41,7 +41,7 @@ def _file(head: list[str], body: str) -> str:
 
 
 def _kept(lines: list[str]) -> Iterator[str]:
-    """The lines of harmless keys. Raises `ValueError` for a line that neither begins a key nor is indented in one."""
+    """Keep the lines of harmless keys. Raises `ValueError` for a line that neither begins a key nor belongs to one."""
     keep = None
     for line in lines:
         if line[:1] in {" ", "\t"} or not line or line.startswith("- "):

@@ -17,7 +17,7 @@ LARGEST = 1 << 26  # bytes: Claude's record of all folders may be large
 
 
 def open_regular(file: Path) -> BinaryIO:
-    """The file, open for reading. Raises `OSError`, also for a pipe, a device or a folder."""
+    """Open a file for reading. Raises `OSError`, also for a pipe, a device or a folder."""
     opened = open(file, "rb", opener=_without_waiting)  # noqa: SIM115 (pathlib takes no opener)
     if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         return opened
@@ -26,7 +26,7 @@ def open_regular(file: Path) -> BinaryIO:
 
 
 def read_regular(file: Path, most: int = LARGEST) -> bytes:
-    """The content of a file. Raises `ValueError` for more than `most` bytes, and `OSError` as `open_regular` does."""
+    """Read a file. Raises `ValueError` for more than `most` bytes, and `OSError` as `open_regular` does."""
     with open_regular(file) as opened:
         content = opened.read(most + 1)
     if len(content) > most:
@@ -35,7 +35,7 @@ def read_regular(file: Path, most: int = LARGEST) -> bytes:
 
 
 def read_regular_text(file: Path, encoding: str = "utf-8", errors: str = "strict", most: int = LARGEST) -> str:
-    """The text of a file, with the line ends of `Path.read_text`. Raises as `read_regular` does."""
+    """Read the text of a file, with the line ends of `Path.read_text`. Raises as `read_regular` does."""
     return io.TextIOWrapper(io.BytesIO(read_regular(file, most)), encoding, errors).read()
 
 

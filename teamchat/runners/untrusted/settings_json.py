@@ -18,7 +18,7 @@ _COMMENT = regex(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 
 def table_in(file: Path) -> dict[str, object]:
-    """The object in a file; empty if the file is missing, or has no readable JSON object."""
+    """Read the object in a file; empty if the file is missing, or has no readable JSON object."""
     try:
         return _table(file)
     except (OSError, ValueError):
@@ -26,7 +26,7 @@ def table_in(file: Path) -> dict[str, object]:
 
 
 def broken(file: Path) -> str | None:
-    """Why the file has no JSON object; None if it has one, or is missing."""
+    """Say why the file has no JSON object; None if it has one, or is missing."""
     try:
         _table(file)
     except (OSError, ValueError) as error:
@@ -35,7 +35,7 @@ def broken(file: Path) -> str | None:
 
 
 def _table(file: Path) -> dict[str, object]:
-    """The object in a file; empty if the file is missing. Raises OSError and ValueError."""
+    """Read the object in a file; empty if the file is missing or too large. Raises `OSError` and `ValueError`."""
     if not file.is_file() or file.stat().st_size > LARGEST:
         return {}
     text = read_regular_text(file, "utf-8-sig", "replace")
@@ -53,7 +53,7 @@ def _without_comment(found: re.Match[str]) -> str:
 
 
 def json5_in(file: Path) -> dict[str, object]:
-    """The object in a file of JSON5; empty if the file is missing or empty.
+    """Read the object in a file of JSON5; empty if the file is missing or empty.
 
     Raises `OSError` and `ValueError` for a file that is there and has none.
     """
@@ -86,7 +86,7 @@ def _json5(text: str) -> dict[str, object]:
 
 
 def table_of(content: dict[str, object], *keys: str) -> dict[str, object]:
-    """The nested table under these keys; empty if there is none."""
+    """Return the nested table under these keys; empty if there is none."""
     for key in keys:
         inner = content.get(key)
         content = inner if isinstance(inner, dict) else {}

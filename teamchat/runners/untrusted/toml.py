@@ -28,7 +28,7 @@ class TooDeep(ValueError):
 
 
 def loads(text: str, deepest: int) -> dict[str, object]:
-    """The tables of a TOML text whose keys have up to `deepest` parts. Raises `ValueError`."""
+    """Read the tables of a TOML text whose keys have up to `deepest` parts. Raises `ValueError`."""
     import tomllib  # most commands read none
 
     if text.count(".") >= deepest and _has_key_of_more(deepest, text):  # a pattern takes a while to be compiled
@@ -44,5 +44,5 @@ def _has_key_of_more(parts: int, text: str) -> bool:
 
 
 def in_toml(value: str | Sequence[str]) -> str:
-    """A string or a list of strings. JSON writes them as TOML does, except DEL, which TOML requires escaped."""
+    """Write a string or a list of strings. JSON writes them as TOML does, except DEL, which TOML requires escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,6 +1,6 @@
-"""Chooses pieces for a prompt and writes each below its source, within a number of bytes. Pure.
+"""The knowledge layer: the files and folders that the team file names, whole or in the pieces that match best.
 
-The knowledge layer: the files and folders that the team file names, whole or in the pieces that match best.
+Pieces are chosen for a prompt and written each below its source, within a number of bytes. That part is pure.
 """
 
 from __future__ import annotations

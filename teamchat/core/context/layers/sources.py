@@ -1,10 +1,8 @@
-"""The table of layers: the source of each one in a stored session.
+"""The table of layers: the source of each one in a stored session, and the small layers themselves.
 
-The todo layer: the list at the time the prompt is built. It is the same for every member.
-
-The summary layer: the summary of the messages before those that a prompt quotes.
-
-The lessons of this workspace, one per line. When not all fit, those that match the message are taken first.
+The todo layer is the list at the time the prompt is built, equal for every member. The summary layer is the summary of
+the messages before those that a prompt quotes. The lessons layer has the lessons of this workspace, one per line; when
+not all fit, those that match the message are taken first.
 """
 
 from __future__ import annotations
