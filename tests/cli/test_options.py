@@ -12,6 +12,7 @@ from tests.cli.helpers import refused
 from tests.program import Result, cli, run_here
 from tests.scripted_team import crew
 
+DEMO = "teamchat demo --help"
 DASH = "a text that begins with - is read as an option; put -- before it"
 
 
@@ -30,12 +31,12 @@ DASH = "a text that begins with - is read as an option; put -- before it"
         (["send", "- do this"], DASH, "teamchat send -- '- do this'"),
         (["send", "--do this", "--to", "max"], DASH, "teamchat send --to max -- '--do this'"),
         (["send", "- a\nb"], DASH, "teamchat send -- '- Your message'"),
-        (["demo", "--speed", "nan"], "invalid value for '--speed': expected 0 or more, got nan", "teamchat demo --help"),
+        (["demo", "--speed", "nan"], "invalid value for '--speed': expected 0 or more, got nan", DEMO),
         (["log", "a", "b"], "too many arguments: a b (a text with spaces needs quotes)", "teamchat log --help"),
         (["log", "-n", "x"], "invalid value for '-n': 'x' is not a whole number", "teamchat log --help"),
         (["log", "-n", "-1"], "invalid value for '-n': expected 0 or more, got -1", "teamchat log --help"),
         (["show", "one"], "expected the number of a turn or a reply such as msg-2, got 'one'", "teamchat log"),
-        (["demo", "--speed", "x"], "invalid value for '--speed': 'x' is not a number", "teamchat demo --help"),
+        (["demo", "--speed", "x"], "invalid value for '--speed': 'x' is not a number", DEMO),
         (["log", "--json=1"], "option '--json' does not take a value", "teamchat --help"),
         (["send", "--to"], "option '--to' requires an argument", "teamchat --help"),
     ],

@@ -22,6 +22,7 @@ PEOPLE = "teamchat team"
 THERE_ARE = "in team 'crew' (there are: kailai, mia)"
 AGENT = "max is an agent; only people send messages: --as kailai or mia"
 
+NO_TEAM = "there is no team 'nope' in {home}/config_home/teamchat/teams (teams: none yet)"
 NAMELESS = (
     "invalid value for '--session' (env var: 'TEAMCHAT_SESSION'): expected a name of printable characters, got {}\n"
     "  try: teamchat send --help"
@@ -102,12 +103,7 @@ class TestInvalidMessageOrOptions:
             ),
             (["--stream", "Hi"], 2, "--stream needs --json; without both, a terminal shows text as it arrives"),
             (["--team", "nope.toml", "Hi"], 2, "{work}/nope.toml: no such file"),
-            (
-                ["--team", "nope", "Hi"],
-                4,
-                "there is no team 'nope' in {home}/config_home/teamchat/teams (teams: none yet)\n"
-                "  try: teamchat help team-file",
-            ),
+            (["--team", "nope", "Hi"], 4, NO_TEAM + "\n  try: teamchat help team-file"),
             (["--session", "", "Hi"], 2, NAMELESS.format("''")),
             (["--session", "a\nb", "Hi"], 2, NAMELESS.format(r"'a\nb'")),
             (["--session", "\udcff", "Hi"], 2, NAMELESS.format(r"'\udcff'")),
