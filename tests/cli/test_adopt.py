@@ -405,7 +405,7 @@ def test_a_folder_in_a_record_that_no_path_can_name_is_another_one(world: Path) 
     assert run_here("adopt", "max").out == ""
 
 
-@pytest.mark.parametrize("name", ["🚀app", f"{'🚀' * 55}{'d' * 30}"])
+@pytest.mark.parametrize("name", ["🚀app", f"{'🚀' * 55}{'d' * 30}"], ids=["short", "cut"])
 def test_claude_has_a_dash_for_each_utf_16_unit_of_an_emoji(world: Path, name: str) -> None:
     place = world / name
     place.mkdir()
