@@ -112,18 +112,24 @@ def test_a_failure_without_words_still_says_what_it_is() -> None:
         ("/home/you/.envrc is blocked\nRun: direnv allow\n(see the manual)", "/home/you/.envrc is blocked"),
         ("pyenv: version `3.12' is not installed\nbye", "pyenv: version `3.12' is not installed"),
         (
-            "mise ERROR No version is set for shim: claude\nSet a global default version with one of the following:\n"
-            "mise use -g node@22\nmise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n",
+            (
+                "mise ERROR No version is set for shim: claude\nSet a global default version with one of the following:\n"
+                "mise use -g node@22\nmise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n"
+            ),
             "mise ERROR No version is set for shim: claude",
         ),
         (
-            "mise ERROR Config files in ~/w/mise.toml are not trusted.\nTrust them with `mise trust`.\n"
-            "mise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n",
+            (
+                "mise ERROR Config files in ~/w/mise.toml are not trusted.\nTrust them with `mise trust`.\n"
+                "mise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n"
+            ),
             "mise ERROR Config files in ~/w/mise.toml are not trusted.",
         ),
         (
-            "Volta error: Node is not available.\n\nTo run any Node command, first set a default version using"
-            " `volta install node`\nError details written to /h/.volta/log/volta-error-1.log\n",
+            (
+                "Volta error: Node is not available.\n\nTo run any Node command, first set a default version using"
+                " `volta install node`\nError details written to /h/.volta/log/volta-error-1.log\n"
+            ),
             "Volta error: Node is not available.",
         ),
         ("Error details written to /h/.volta/log/x.log\n", "Error details written to /h/.volta/log/x.log"),
