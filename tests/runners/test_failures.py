@@ -113,7 +113,7 @@ def test_a_failure_without_words_still_says_what_it_is() -> None:
         ("pyenv: version `3.12' is not installed\nbye", "pyenv: version `3.12' is not installed"),
         (
             (
-                "mise ERROR No version is set for shim: claude\nSet a global default version with one of the following:\n"
+                "mise ERROR No version is set for shim: claude\nSet a global default version with one of these:\n"
                 "mise use -g node@22\nmise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n"
             ),
             "mise ERROR No version is set for shim: claude",
