@@ -82,8 +82,7 @@ def search(
         return
     if len(parts) > MOST_PARTS:
         raise UsageError(
-            f"a search has at most {MOST_PARTS} words and phrases, and these are {len(parts)}",
-            "teamchat search WORD 'WORD*' '\"A PHRASE\"'",
+            f"a search has at most {MOST_PARTS} words and phrases, and these are {len(parts)}", "teamchat search --help"
         )
     begin = None if since is None else moment_of(since, time.time())
     with open_store(find_root(team)) as db:
