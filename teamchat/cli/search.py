@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -14,16 +15,18 @@ from teamchat.cli.output.listing import age
 from teamchat.cli.startup import complete
 from teamchat.cli.startup.options import JsonOption, TeamOption, at_least, session_name
 from teamchat.cli.startup.typed import placed_here
-from teamchat.cli.startup.workspace import find_root, open_store
-from teamchat.core.errors import UsageError
+from teamchat.cli.startup.workspace import find_root, find_team, open_store
+from teamchat.core.errors import AgentMissing, TeamFileError, UnknownName, UsageError
+from teamchat.core.routing.names import fold
 from teamchat.core.store import search as stored
+from teamchat.core.store.database import Database
 from teamchat.core.store.listing import title_of
 from teamchat.core.store.search import Hit
 from teamchat.core.store.sessions import Session, all_sessions, need_session
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.text.commands import command_of
 from teamchat.core.text.durations import parse_duration
-from teamchat.core.text.words import search_parts
+from teamchat.core.text.words import MOST_PARTS, search_parts
 
 LIMIT = 20
 INDENT = "  "
@@ -77,11 +80,17 @@ def search(
     if not parts:
         note("there is no letter and no digit to search for")
         return
+    if len(parts) > MOST_PARTS:
+        raise UsageError(
+            f"a search has at most {MOST_PARTS} words and phrases, and these are {len(parts)}", "teamchat search --help"
+        )
     begin = None if since is None else moment_of(since, time.time())
     with open_store(find_root(team)) as db:
         chosen = None if session is None else need_session(db, session).id
         what = stored.Search(parts, chosen, member, begin, everything)
         hits, more = stored.search(db, what, limit)
+        if member is not None and not hits:
+            _check_called(db, member, team)
         known = {known_session.id: known_session for known_session in all_sessions(db)}
         titles = {number: title_of(db, known[number]) for number in {hit.session for hit in hits}}
     for hit in hits:
@@ -99,6 +108,16 @@ def search(
     if more:
         number = f"more than {stored.COUNTED:,}" if more >= stored.COUNTED else f"{more:,}"
         note(f"{number} more (--limit 0 prints all)")
+
+
+def _check_called(db: Database, name: str, team: str | None) -> None:
+    """Raise `UnknownName` unless somebody in the team or in a message is called so."""
+    there = stored.speakers(db)
+    with suppress(TeamFileError, AgentMissing):  # a broken team file must not hide what was said
+        there |= {member.name for member in find_team(team).members}
+    if fold(name) not in map(fold, there):
+        who = f" (there are: {', '.join(sorted(there))})" if there else ""
+        raise UnknownName(f"nobody is called {name!r}{who}", "teamchat team")
 
 
 def moment_of(text: str, now: float) -> float:

@@ -216,12 +216,13 @@ class StopRule(Struct, frozen=True):
 class KeptSession(Struct, frozen=True):
     """A session that a CLI has kept: when it was last used, in seconds since the epoch, and its first prompt.
 
-    `first` is empty where that cannot be read, as of a compressed record.
+    `first` is empty where that cannot be read, as of a compressed record. One that is `too_large` cannot be copied.
     """
 
     id: str
     at: float
     first: str
+    too_large: bool = False
 
 
 class Sessions(Struct, frozen=True):

@@ -66,6 +66,8 @@ _LIMITS = (
     ),
     ("claude, in public reports of 2026", r"out of extra usage"),
     ("codex 0.169.0", r"hit your spend cap"),
+    ("codex, in public reports of 2026", r"out of credits\. ask your workspace owner"),
+    ("codex, in public reports of 2026", r"out of credits\. add credits to continue"),
 )
 """The words of limits in lower case, one row a wording, and whose they are."""
 _STRONGER_THAN_STATUS = _words(
@@ -115,6 +117,7 @@ _TELLING = regex(
     r"|no version|not set\b|not (?:yet )?installed|not trusted|blocked",  # version managers, direnv
     re.IGNORECASE,
 )
+_POINTER = regex(r"\brun with --verbose\b|^error details written to ", re.IGNORECASE)  # mise, Volta
 
 
 class FailureWords(Struct, frozen=True):
@@ -194,10 +197,11 @@ def last_words(stderr: str, voice: FailureWords) -> str:
     """Find the most useful line of stderr: the last that mentions an error, else the last that is not noise.
 
     If there are few lines and none mentions an error, the first comes before the last. A line that ends in a colon is
-    joined with the next one.
+    joined with the next one. A line that only points to more words counts if there is no other.
     """
     cleaned = (one_line(line, _REASON) for line in stderr.split("\n") if not voice.noise.search(line))
-    lines = [line for line in cleaned if line]
+    written = [line for line in cleaned if line]
+    lines = [line for line in written if not _POINTER.search(line)] or written
     if not lines:
         return ""
     at = next((at for at in reversed(range(len(lines))) if _TELLING.search(lines[at])), None)

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from teamchat.cli.adopt import NO_WORDS
+from teamchat.runners.claude.records import kept_in
+from teamchat.runners.homes.records import READ
+from teamchat.runners.untrusted.regular_files import LARGEST
 from tests.cli.helpers import objects, queue, refused, said, select
 from tests.fakes.scripted import spoken
 from tests.program import Result, run_here
@@ -35,7 +39,8 @@ def record(like: str, session: str, first: str, at: float = 1_700_000_000.0, cwd
     """What the CLI keeps of a session in that folder."""
     home, here = Path(os.environ["HOME"]), os.path.realpath(cwd or Path.cwd())
     if like == "claude":
-        name = re.sub("[^A-Za-z0-9]", "-", here)
+        units = here.encode("utf-16-le", "surrogatepass")
+        name = re.sub("[^A-Za-z0-9]", "-", "".join(chr(one) for one in memoryview(units).cast("H")))
         folder = home / ".claude/projects" / (name if len(name) <= 200 else f"{name[:200]}-ibmqnq")
         noise: list[Mapping[str, object]] = [
             {"type": "queue-operation", "content": first},
@@ -373,3 +378,108 @@ def test_a_session_that_is_not_listed_is_taken_by_its_whole_name(world: Path) ->
     assert IDS[0] not in run_here("adopt", "max").out
     assert run_here("adopt", "max", IDS[0][:8]).code == 4
     assert "The oldest" in run_here("adopt", "max", IDS[0]).err
+
+
+@pytest.mark.parametrize(("mine", "others"), [("文档", "代码"), ("a1-sub", "a1/sub")])
+def test_a_session_of_another_folder_with_the_same_name_in_claude_is_not_taken(
+    world: Path, monkeypatch: pytest.MonkeyPatch, mine: str, others: str
+) -> None:
+    here, there = world / mine, world / others
+    here.mkdir(parents=True)
+    there.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    team(here)
+    for session, cwd in zip(IDS, (here, there), strict=True):
+        file = record("claude", session, "Words")
+        row = {"type": "user", "isMeta": True, "cwd": str(cwd), "message": {"content": "Caveat"}}
+        file.write_text(json.dumps(row) + "\n" + file.read_text())
+    record("claude", "0000cccc", "Without a folder")
+    assert {line.split()[0] for line in run_here("adopt", "max").out.splitlines()} == {IDS[0], "0000cccc"}
+    assert run_here("adopt", "max", IDS[1]).code == 4
+
+
+def test_a_folder_in_a_record_that_no_path_can_name_is_another_one(world: Path) -> None:
+    team(world)
+    file = record("claude", IDS[0], "Words")
+    file.write_text(json.dumps({"cwd": "/a\0b"}) + "\n" + file.read_text())
+    assert run_here("adopt", "max").out == ""
+
+
+@pytest.mark.parametrize("name", ["🚀app", f"{'🚀' * 55}{'d' * 30}"], ids=["short", "cut"])
+def test_claude_has_a_dash_for_each_utf_16_unit_of_an_emoji(world: Path, name: str) -> None:
+    place = world / name
+    place.mkdir()
+    record("claude", IDS[0], "Words", cwd=place)
+    assert [session.id for session in kept_in(os.environ, place)] == [IDS[0]]
+
+
+def test_a_gemini_session_that_is_too_large_to_copy_is_refused(world: Path) -> None:
+    team(world, "gemini")
+    file = record("gemini", IDS[0], "Words")
+    os.truncate(file, LARGEST + 1)
+    assert IDS[0] in run_here("adopt", "max").out
+    ran = run_here("adopt", "max", "--last")
+    told = f"session {IDS[0]} has a record of more than 67,108,864 bytes, which is too large to copy"
+    assert (ran.code, refused(ran)) == (2, told)
+    assert select("SELECT * FROM sessions") == []
+    os.truncate(file, LARGEST)
+    assert run_here("adopt", "max", "--last").code == 0
+
+
+@pytest.mark.parametrize("like", ["claude", "codex"])
+def test_a_first_row_of_more_than_is_read_hides_no_session(world: Path, like: str) -> None:
+    team(world, like)
+    file = record(like, IDS[0], "x" * (READ + 1_000_000))
+    if like == "claude":
+        file.write_text(
+            "".join(row for row in file.read_text().splitlines() if '"user", "message": {"content": "xxx' in row)
+        )
+    assert undated(run_here("adopt", "max").out) == f"{IDS[0]}  DAY  (its first words cannot be read)\n"
+    assert run_here("adopt", "max", IDS[0]).code == 0
+
+
+def test_a_large_record_of_a_subagent_is_left_out(world: Path) -> None:
+    team(world)
+    row = {"type": "user", "isSidechain": True, "message": {"content": "Look"}}
+    file = record("claude", IDS[0], "Words")
+    file.write_text(json.dumps(row) + "\n" + json.dumps({**row, "rest": "x" * READ}) + "\n")
+    assert run_here("adopt", "max").out == ""
+
+
+@pytest.mark.parametrize("like", ["claude", "codex", "gemini"])
+def test_a_file_whose_name_is_no_utf_8_is_left_out(world: Path, like: str) -> None:
+    team(world, like)
+    good = record(like, IDS[0], "Words")
+    bad = os.fsencode(good.with_name(good.name.replace("0000aaaa", "dead"))).replace(b"dead", b"dead\xff")
+    Path(os.fsdecode(bad)).write_text(good.read_text().replace(IDS[0], IDS[1]))
+    assert [line["id"] for line in objects(run_here("adopt", "max", "--json"))] == [IDS[0]]
+    assert run_here("adopt", "max", "dead").code == 4
+
+
+@pytest.mark.parametrize("like", ["claude", "codex", "gemini"])
+def test_a_session_whose_name_would_be_an_option_is_refused(world: Path, like: str) -> None:
+    team(world, like)
+    record(like, "--x", "Words")
+    assert run_here("adopt", "max").out == ""
+    assert run_here("adopt", "max", "--last").code == 4
+    ran = run_here("adopt", "max", "--", "--x")
+    assert (ran.code, refused(ran)) == (4, "the name '--x' begins with '-', which max-agent would take for an option")
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ("<command-line> option is broken, why?", "<command-line> option is broken, why?"),
+        ("<bash-completion> file", "<bash-completion> file"),
+        ("<system-reminder>\nToday\n</system-reminder>\nWhy?", "Why?"),
+        ("<bash-input>ls</bash-input><bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>\n\nAnd?", "And?"),
+        ("<system-reminder> tags are what?", "<system-reminder> tags are what?"),
+        ("<command-message>init</command-message>\n<command-name>/init</command-name>", NO_WORDS),
+        ("<local-command-stdout></local-command-stdout>", NO_WORDS),
+        ("<local-command-caveat>Caveat</local-command-caveat>", NO_WORDS),
+    ],
+)
+def test_only_claudes_own_blocks_are_left_out_of_a_first_prompt(world: Path, first: str, words: str) -> None:
+    team(world)
+    record("claude", IDS[0], first)
+    assert undated(run_here("adopt", "max").out) == f"{IDS[0]}  DAY  {words}\n"

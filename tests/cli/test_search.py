@@ -94,6 +94,30 @@ def test_a_query_of_any_characters_never_fails(query: str) -> None:
     assert ran.err in (notes("no message has all these words"), notes("there is no letter and no digit to search for"))
 
 
+def test_a_search_of_too_many_words_is_refused() -> None:
+    assert run_here("search", *["version"] * 32).code == 0
+    ran = run_here("search", *["version"] * 33)
+    assert (ran.code, refused(ran)) == (2, "a search has at most 32 words and phrases, and these are 33")
+
+
+def test_a_member_that_nobody_is_called_is_refused() -> None:
+    ran = run_here("search", "--member", "nobody", "version")
+    assert (ran.code, refused(ran)) == (4, "nobody is called 'nobody' (there are: kai, max)")
+    assert run_here("search", "--member", "nobody", "--json", "version").code == 4
+    assert run_here("search", "--member", "KAI", "slugs").code == 0
+    assert run_here("search", "--member", "max", "absent") == Result(0, "", notes("no message has all these words"))
+
+
+def test_a_member_is_known_without_a_message_and_without_a_team_file(world: Path) -> None:
+    crew(world, {"sarah": []}, humans=("kai",))
+    nothing = Result(0, "", notes("no message has all these words"))
+    assert run_here("search", "--member", "sarah", "version") == nothing
+    assert run_here("search", "--member", "max", "absent") == nothing
+    (world / "teamchat.toml").write_text("broken")
+    assert run_here("search", "--member", "max", "absent") == nothing
+    assert run_here("search", "--member", "nobody", "absent").code == 4
+
+
 NOW = time.mktime((2026, 3, 10, 12, 0, 0, 0, 0, -1))
 
 

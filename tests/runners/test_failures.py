@@ -55,6 +55,8 @@ def test_the_kind_comes_from_the_status_and_the_words(message: str, status: int 
         "You're out of extra usage · resets 3pm (UTC)",
         "You’ve hit your usage limit for GPT-5.5-Spark. Switch to another model now, or try again at 9:04 PM.",
         "You hit your spend cap set by the owner of your workspace.",
+        "Your workspace is out of credits. Ask your workspace owner to refill in order to continue.",
+        "Your workspace is out of credits. Add credits to continue.",
         "5 hour usage limit reached. It will reset in 2 hours 30 minutes.",
     ],
 )
@@ -109,6 +111,28 @@ def test_a_failure_without_words_still_says_what_it_is() -> None:
         ),
         ("/home/you/.envrc is blocked\nRun: direnv allow\n(see the manual)", "/home/you/.envrc is blocked"),
         ("pyenv: version `3.12' is not installed\nbye", "pyenv: version `3.12' is not installed"),
+        (
+            (
+                "mise ERROR No version is set for shim: claude\nSet a global default version with one of these:\n"
+                "mise use -g node@22\nmise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n"
+            ),
+            "mise ERROR No version is set for shim: claude",
+        ),
+        (
+            (
+                "mise ERROR Config files in ~/w/mise.toml are not trusted.\nTrust them with `mise trust`.\n"
+                "mise ERROR Run with --verbose or MISE_VERBOSE=1 for more information\n"
+            ),
+            "mise ERROR Config files in ~/w/mise.toml are not trusted.",
+        ),
+        (
+            (
+                "Volta error: Node is not available.\n\nTo run any Node command, first set a default version using"
+                " `volta install node`\nError details written to /h/.volta/log/volta-error-1.log\n"
+            ),
+            "Volta error: Node is not available.",
+        ),
+        ("Error details written to /h/.volta/log/x.log\n", "Error details written to /h/.volta/log/x.log"),
     ],
 )
 def test_the_telling_line_of_stderr_is_found(stderr: str, words: str) -> None:

@@ -32,7 +32,7 @@ from teamchat.core.text.words import TOKENIZER, spaced
 from teamchat.patterns import regex
 
 INDEX_NAME = "knowledge.db"
-VERSION = 4  # of the tables, and of how texts are read and cut; an index of another version is deleted
+VERSION = 5  # of the tables, and of how texts are read and cut; an index of another version is deleted
 BUSY_S = 30.0
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
 CANDIDATES = 200  # pieces considered for a prompt

@@ -7,7 +7,7 @@ import sqlite3
 from teamchat.core.receipt import QUANTITIES
 from teamchat.core.text.words import TOKENIZER, spaced
 
-VERSION = 32
+VERSION = 33
 _USED = [f"COALESCE(json_extract(outcome, '$.usage.{name}'), 0) AS {name}" for name in QUANTITIES]
 _UNKNOWN = [f"json_extract(outcome, '$.usage.{name}') IS NULL AS no_{name}" for name in QUANTITIES]
 _SENT = "json_extract(setup, '$.stdin_bytes') + json_extract(setup, '$.system_bytes')"

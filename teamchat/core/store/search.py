@@ -74,6 +74,11 @@ def search(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     return _found(db, what, limit)
 
 
+def speakers(db: Database) -> set[str]:
+    """Return the names of all who have said something."""
+    return set(db.column(str, "SELECT DISTINCT speaker_name FROM messages"))
+
+
 def _found(db: Database, what: Search, limit: int) -> tuple[list[Hit], int]:
     since = None if what.since is None else round(what.since * 1000)
     values = (match_of(what.parts), *_bounds(db, what.session, since), what.session, since, what.member, what.undone)

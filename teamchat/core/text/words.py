@@ -3,18 +3,19 @@
 FTS5's `unicode61` takes a run of a script without spaces, such as Chinese or Thai, for one word, together with adjacent
 letters and digits. So those characters are set apart where a text is indexed (`spaced`), and searched in adjacent pairs
 or as phrases. It also knows the accents of few scripts (SQLite 3.40: no Greek ones, none of ё, one of two on a
-Vietnamese letter), so a text loses them before.
+Vietnamese letter) and one letter for one (ß is no ss), so each text and each search is folded before (`_folded`).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from heapq import nlargest
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from operator import add, itemgetter
 from typing import NamedTuple
 
@@ -41,8 +42,8 @@ STOP = frozenset(_COMMON.split())
 
 
 def spaced(text: str) -> str:
-    """Remove the accents of `text`, and set each character of the scripts without spaces apart as a word."""
-    return text if text.isascii() else _APART.sub(r" \g<0> ", _folded(unicodedata.normalize("NFC", text)))
+    """Fold `text`, and set each character of the scripts without spaces apart as a word."""
+    return text if text.isascii() else _APART.sub(r" \g<0> ", _folded(text))
 
 
 def match_query(*texts: str | None) -> str | None:
@@ -55,14 +56,13 @@ def match_query(*texts: str | None) -> str | None:
 def _most_common(text: str, count: int) -> list[str]:
     """List the most common words; equally common ones keep their order."""
     counted = dict[str, int]()  # no Counter: each word that comes once costs it a call
-    for written, times in Counter(_RUN.findall(text)).items():  # a long text has few different ones
-        run = written.casefold()
-        if not run.isascii() and _APART.match(run):
-            run = "".join(filter(str.isalnum, run))  # FTS5 drops tones and other marks, too
+    for word, times in Counter(_RUN.findall(_folded(text))).items():  # a long text has few different ones
+        if not word.isascii() and _APART.match(word):
+            run = "".join(filter(str.isalnum, word))  # FTS5 drops tones and other marks, too
             for pair in map(add, run, islice(run, 1, None)) if len(run) > 1 else run:
                 counted[pair] = counted.get(pair, 0) + times
-        elif run not in STOP and (len(run) > 1 or run.isdigit()) and len(run) <= LONGEST:
-            counted[run] = counted.get(run, 0) + times
+        elif word not in STOP and (len(word) > 1 or word.isdigit()) and len(word) <= LONGEST:
+            counted[word] = counted.get(word, 0) + times
     return [word for word, _ in nlargest(count, counted.items(), key=itemgetter(1))]
 
 
@@ -94,8 +94,7 @@ def search_parts(text: str) -> tuple[Phrase, ...]:
 
     Parts without a letter or a digit are left out.
     """
-    written = text.encode(errors="replace").decode().replace("\0", " ")
-    return tuple(islice(_parts(written), MOST_PARTS))
+    return tuple(_parts(text.encode(errors="replace").decode().replace("\0", " ")))
 
 
 def _parts(text: str) -> Iterator[Phrase]:
@@ -115,23 +114,36 @@ def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
 
     FTS5's own snippet takes minutes for a long text in which every word is found.
     """
+    text = unicodedata.normalize("NFC", text)  # so that it is folded character by character
     folded = _folded(text)
     patterns = [_pattern(part) for part in parts]
     places = (_first(folded, part, pattern) for part, pattern in zip(parts, patterns, strict=True))
-    first = next((place for place in places if place >= 0), 0)
+    first = _unfolded(text, next((place for place in places if place >= 0), 0))
     begin, end = max(first - BEFORE, 0), first + AFTER
     if begin and (space := _SPACE.search(text, begin, first)):
         begin = space.end()
-    pieces = _pieces(text[begin:end], folded[begin:end], patterns)
+    pieces = _pieces(text[begin:end], patterns)
     around = [SnippetPiece("…", found=False)] * (begin > 0), [SnippetPiece("…", found=False)] * (end < len(text))
     return (*around[0], *pieces, *around[1])
 
 
-def _pieces(text: str, folded: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[SnippetPiece]:
-    """Cut the text around the places that were found."""
+def _unfolded(text: str, place: int) -> int:
+    """Return which character of `text` became the one at `place` of the folded text."""
+    if text.isascii():
+        return place
+    ends = accumulate(len(_fold(character)) for character in text)
+    return next((at for at, end in enumerate(ends) if end > place), 0)
+
+
+def _pieces(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[SnippetPiece]:
+    """Cut the text around the places that were found, each with the marks and hyphens behind it."""
+    folds = [*text.lower()] if text.isascii() else [*map(_fold, text)]
+    folded, begins = "".join(folds), list(accumulate(map(len, folds), initial=0))
     spans = sorted(match.span() for pattern in patterns for match in pattern.finditer(folded))
     at = 0
-    for begin, end in spans:
+    for found, behind in spans:
+        begin, end = bisect_right(begins, found) - 1, bisect_right(begins, behind) - 1
+        end += begins[end] < behind  # the word ends within what the character became
         if begin > at:
             yield SnippetPiece(_SPACE.sub(" ", text[at:begin]), found=False)
         if begin >= at:
@@ -163,19 +175,36 @@ def _words_of(part: Phrase) -> list[str]:
     return _WORDS.findall(_folded(part.words))
 
 
-_ALIKE = {"đ": "d", "Đ": "d", "ł": "l", "Ł": "l", "ø": "o", "Ø": "o", "ς": "σ", "й": "й", "Й": "й"}
+_ALIKE = {"đ": "d", "ł": "l", "ø": "o", "ı": "i", "œ": "oe", "æ": "ae", "й": "й"}
 """Letters that people type as others, or that are others although Unicode has them with a mark."""
+_HIDDEN = frozenset("\u00ad\u200b\u200d\u2060\ufeff")
+"""Places where a word may or may not be broken or joined, which nobody types. U+200C parts the words of Persian."""
 
 
 @lru_cache(maxsize=4096)
 def _fold(character: str) -> str:
-    """Return the character in lower case and without its diacritics, as one character. FTS5 changes none of `APART`."""
-    if alike := _ALIKE.get(character):
+    """Return the character in lower case, in its plain form and without marks: none, one or several characters.
+
+    Those of `APART` stay as they are: a mark makes another letter of them. A symbol of letters, such as ™ or ㎏, is a
+    word of its own, as it was no part of the word before it.
+    """
+    if _APART.match(character):
+        return character
+    if character in _HIDDEN or unicodedata.category(character) == "Mn":
+        return ""
+    if alike := _ALIKE.get(character.casefold()):
         return alike
-    base = unicodedata.normalize("NFD", character)[0].lower()
-    return character if len(base) != 1 or _APART.match(character) else base
+    plain = unicodedata.normalize("NFKC", character)
+    if _APART.search(plain):  # a square of Japanese words
+        return f" {plain} "
+    bare = (one for one in unicodedata.normalize("NFKD", plain) if unicodedata.category(one) != "Mn")
+    folded = "".join(_ALIKE.get(one, one) for one in "".join(bare).casefold())
+    if not any(map(str.isalnum, folded)):
+        return character
+    apart = folded != character and (not character.isalnum() or (len(folded) > 1 and not character.isalpha()))
+    return f" {folded} " if apart else folded
 
 
 def _folded(text: str) -> str:
-    """Return the text as FTS5 compares it, character by character."""
-    return text.lower() if text.isascii() else "".join(map(_fold, text))
+    """Return the text as it is indexed, searched and compared."""
+    return text.lower() if text.isascii() else "".join(map(_fold, unicodedata.normalize("NFC", text)))

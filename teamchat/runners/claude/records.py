@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,22 +15,26 @@ from msgspec.json import Decoder
 from teamchat.patterns import regex
 from teamchat.runners.base import KeptSession
 from teamchat.runners.homes.folders import claude_folder
-from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
+from teamchat.runners.homes.records import first_lines, is_folder, longer_than_read, newest, text_of, used_at
 from teamchat.runners.untrusted.regular_files import open_regular
 
 _NO_NAME = regex(r"[^A-Za-z0-9]")
 _LONGEST_NAME = 200  # of a folder; Claude cuts a longer one there, and puts "-" and a hash behind it
-_OWN_WORDS = ("<command-", "<local-command-", "<bash-", "<system-reminder")  # which Claude writes for the person
+_OWN_WORDS = regex(
+    r"(?:<(command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
+    r"|system-reminder)>.*?</\1>\s*)*",
+    re.DOTALL,
+)
+"""The blocks at the beginning of a prompt that Claude writes for the person."""
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
     """List the sessions that Claude finds in that folder, newest first. Those of its subagents are left out."""
     here = os.path.realpath(cwd)
-    projects, name = claude_folder(env) / "projects", _NO_NAME.sub("-", here)
-    cut = len(name) > _LONGEST_NAME
-    folders = projects.glob(f"{name[:_LONGEST_NAME]}-*") if cut else [projects / name]
+    projects, name = claude_folder(env) / "projects", _NO_NAME.sub(_dashes, here)
+    folders = projects.glob(f"{name[:_LONGEST_NAME]}-*") if len(name) > _LONGEST_NAME else [projects / name]
     for file in newest(file for folder in folders for file in folder.glob("*.jsonl")):
-        if kept := _kept(file, here if cut else None):
+        if kept := _kept(file, here):
             yield kept
 
 
@@ -66,23 +71,33 @@ def continued_rows(env: Mapping[str, str], session: str) -> Collection[str] | No
     return rows
 
 
-def _kept(file: Path, here: str | None) -> KeptSession | None:
+def _dashes(character: re.Match[str]) -> str:
+    """Return what stands for a character in a folder's name: JavaScript sees two units in one beyond U+FFFF."""
+    return "--" if character[0] > "\uffff" else "-"
+
+
+def _kept(file: Path, here: str) -> KeptSession | None:
     """Read the session of a record, with its first prompt if there is one.
 
-    Return None if the record has no message of its own, or was begun in another folder than `here`.
+    Return None if the record has no message of its own, or was begun in another folder than `here`: folders whose
+    paths differ only in such as "/" and "-" share one folder of records. A record that names no folder is taken.
     """
-    talks = False
+    placed, talks, aside = False, False, False
     for line in first_lines(file):
-        match line:
-            case {"isSidechain": True}:
-                continue
-            case {"cwd": str(cwd)} if here and not talks and os.path.realpath(cwd) != here:
+        if line.get("isSidechain") is True:
+            aside = True
+            continue
+        if not placed and isinstance(cwd := line.get("cwd"), str):
+            placed = True  # by its first row: Claude may go to another folder later
+            if not is_folder(cwd, here):
                 return None
+        match line:
             case {"type": "user" | "assistant", "message": {"content": content}}:
                 talks = True
                 said = text_of(content).strip() if line["type"] == "user" and not line.get("isMeta") else ""
-                if said and not said.startswith(_OWN_WORDS):
-                    return KeptSession(file.stem, used_at(file), said)
+                if (own := _OWN_WORDS.match(said)) and (asked := said[own.end() :]):
+                    return KeptSession(file.stem, used_at(file), asked)
             case _:
                 pass
-    return KeptSession(file.stem, used_at(file), "") if talks else None
+    unread = not aside and longer_than_read(file)  # such as one that begins with a large picture
+    return KeptSession(file.stem, used_at(file), "") if talks or unread else None

@@ -12,7 +12,7 @@ from pathlib import Path
 from teamchat.patterns import regex
 from teamchat.runners.base import KeptSession
 from teamchat.runners.codex.configuration import home
-from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
+from teamchat.runners.homes.records import first_lines, is_folder, longer_than_read, newest, text_of, used_at
 
 _COMPRESSED = regex(r"rollout-[0-9T-]+?-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\.zst")
 
@@ -32,7 +32,7 @@ def _kept(file: Path, here: str) -> KeptSession | None:
     for line in first_lines(file):
         match line:
             case {"type": "session_meta", "payload": {"id": str(name), "cwd": str(cwd)}}:
-                if os.path.realpath(cwd) != here:
+                if not is_folder(cwd, here):
                     return None
                 session = session or name
             case {"payload": {"type": "item_completed", "item": {"type": "UserMessage", "content": content}}}:
@@ -43,4 +43,4 @@ def _kept(file: Path, here: str) -> KeptSession | None:
                 talks = True
             case _:
                 pass
-    return KeptSession(session, used_at(file), "") if session and talks else None
+    return KeptSession(session, used_at(file), "") if session and (talks or longer_than_read(file)) else None

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from teamchat.runners.base import KeptSession
 from teamchat.runners.homes.folders import gemini_folder
-from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
-from teamchat.runners.untrusted.regular_files import read_regular, read_regular_text
+from teamchat.runners.homes.records import first_lines, is_folder, newest, size_of, text_of, used_at
+from teamchat.runners.untrusted.regular_files import LARGEST, read_regular, read_regular_text
 
 _LONGEST_PATH = 1 << 16  # bytes of the file that names a project's folder
 
@@ -23,7 +23,7 @@ def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
     for file in newest(_records(env, cwd)):
         session, first = _head(file)
         if session and first is not None:
-            yield KeptSession(session, used_at(file), first)
+            yield KeptSession(session, used_at(file), first, too_large=size_of(file) > LARGEST)
 
 
 def forked(env: Mapping[str, str], cwd: Path, session: str) -> tuple[str, Mapping[Path, bytes]]:
@@ -47,7 +47,7 @@ def _records(env: Mapping[str, str], cwd: Path) -> Iterator[Path]:
             project = read_regular_text(root, errors="replace", most=_LONGEST_PATH).strip()
         except (OSError, ValueError):
             continue
-        if os.path.realpath(project) == here:
+        if is_folder(project, here):
             yield from root.parent.glob("chats/session-*.jsonl")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -34,8 +35,37 @@ def text_of(content: object) -> str:
 
 
 def newest(files: Iterable[Path]) -> list[Path]:
-    """Sort the records by the time of the last write, newest first."""
-    return sorted(files, key=used_at, reverse=True)
+    """Sort the records by the time of the last write, newest first, without files whose name is no UTF-8."""
+    return sorted((file for file in files if _is_utf8(file.name)), key=used_at, reverse=True)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # Python has put surrogates in the place of bytes
+        return False
+    return True
+
+
+def is_folder(path: str, here: str) -> bool:
+    """Whether the path, which a record names, leads to the folder `here`, a real path."""
+    try:
+        return os.path.realpath(path) == here
+    except (OSError, ValueError):  # with a NUL in it
+        return False
+
+
+def longer_than_read(file: Path) -> bool:
+    """Whether the record has more than `first_lines` reads."""
+    return size_of(file) > READ
+
+
+def size_of(file: Path) -> int:
+    """Return the bytes of the record; 0 if it is gone."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def used_at(file: Path) -> float:

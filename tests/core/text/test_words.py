@@ -115,10 +115,50 @@ def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
         ("e\u0301te\u0301", "été"),
         ("été", "ete\u0301"),
         ("naïve", "NAIVE"),
+        ("Straße", "STRASSE"),
+        ("STRASSE", "straße"),
+        ("strasse", "Straße"),
+        ("Diyarbakır", "DIYARBAKIR"),
+        ("DİYARBAKIR", "diyarbakır"),
+        ("the \ufb01le", "file"),
+        ("the file", "\ufb01le"),
+        ("ＡＢＣ１２", "abc12"),
+        ("abc12", "ＡＢＣ１２"),
+        ("مُحَمَّد", "محمد"),
+        ("محمد", "مُحَمَّد"),
+        ("שָׁלוֹם", "שלום"),
+        ("\ufb2a\u05b8לוֹם", "שלום"),
+        ("Donau\u00addampf", "donaudampf"),
+        ("Donaudampf", "donau\u200bdampf"),
+        ("\ufeffwo\u2060rd", "word"),
+        ("Œuvre", "oeuvre"),
+        ("coeur", "cœur"),
+        ("Ærø", "aero"),
+        ("aether", "æther"),
+        ("ᾳ", "α"),
+        ("Foo™ and 20℃", "foo 20 c"),
+        ("می\u200cخواهم", "خواهم"),
+        ("㌀", "アパート"),
     ],
 )
 def test_upper_case_and_accents_make_no_difference(text: str, query: str) -> None:
     assert finds(text, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("Überschuß", "uberschuss?"), ("Uberschuss", "U\u0308berschu\u00df"), ("cœur", "coeur")]
+)
+def test_they_make_none_for_what_a_message_is_searched_by(text: str, message: str) -> None:
+    query = match_query(message)
+    assert query is not None
+    assert count(text, query) == 1
+
+
+def test_what_has_been_folded_stays_as_it_is() -> None:
+    for one in map(chr, range(0x110000)):
+        once = spaced(one)
+        assert spaced(once).split() == once.split()
+        assert any(map(str.isalnum, once)) or not one.isalnum()
 
 
 def test_letters_that_only_look_like_accented_ones_differ() -> None:
@@ -128,9 +168,12 @@ def test_letters_that_only_look_like_accented_ones_differ() -> None:
 
 def finds(text: str, query: str) -> bool:
     """Whether an index as that of the store finds the text."""
+    return count(text, match_of(search_parts(query))) == 1
+
+
+def count(text: str, query: str) -> int:
     db = sqlite3.connect(":memory:")
     db.execute("CREATE VIRTUAL TABLE words USING fts5 (content)")
     db.execute("INSERT INTO words VALUES (?)", (spaced(text),))
-    parts = search_parts(query)
-    (count,) = db.execute("SELECT COUNT(*) FROM words WHERE words MATCH ?", (match_of(parts),)).fetchone()
-    return bool(count)
+    (number,) = db.execute("SELECT COUNT(*) FROM words WHERE words MATCH ?", (query,)).fetchone()
+    return int(number)

@@ -32,6 +32,7 @@ from teamchat.core.text.redact import redact_shapes
 from teamchat.core.turn.run import Run
 from teamchat.runners.base import KeptSession
 from teamchat.runners.homes.records import MOST
+from teamchat.runners.untrusted.regular_files import LARGEST
 
 TEAMCHAT = Speaker("teamchat", "teamchat", type="system")
 
@@ -68,15 +69,30 @@ def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str,
         raise UsageError(f"{member.name} works in a worktree of its own, where {agent.name} finds no session of yours")
     env = environment_of(runner, inherited, keep=member.env_keep, add=member.env)
     own, sessions = vendor_sessions(db), runner.sessions.kept(env, member.cwd)
-    others = (session for session in sessions if session.id not in own)
+    others = (session for session in sessions if session.id not in own and not _is_option(session.id))
     return Candidates(member, agent.name, list(islice(others, MOST)), others)
 
 
-def chosen(found: Candidates, name: str | None) -> KeptSession:
-    """Choose the session whose name is, or begins with, that name, else the newest. Raises `UnknownName`.
+def _is_option(name: str) -> bool:
+    """Whether a CLI would take a session's name for an option."""
+    return name.startswith("-")
 
-    One that is not listed has to be named in full.
+
+def chosen(found: Candidates, name: str | None) -> KeptSession:
+    """Choose the session whose name is, or begins with, that name, else the newest.
+
+    One that is not listed has to be named in full. Raises `UnknownName`, and `UsageError` for one that is too large.
     """
+    session = _named(found, name)
+    if session.too_large:
+        raise UsageError(
+            f"session {session.id} has a record of more than {LARGEST:,} bytes, which is too large to copy",
+            command_of("teamchat", "adopt", found.member.name),
+        )
+    return session
+
+
+def _named(found: Candidates, name: str | None) -> KeptSession:
     fits = [session for session in found.kept if name is None or session.id == name or session.id.startswith(name)]
     exact = [session for session in fits if session.id == name]
     who = found.member.name
@@ -87,6 +103,8 @@ def chosen(found: Candidates, name: str | None) -> KeptSession:
     if not fits and name is not None and (older := next((one for one in found.older if one.id == name), None)):
         return older
     hint = command_of("teamchat", "adopt", who) if found.kept else None
+    if name is not None and _is_option(name):
+        raise UnknownName(f"the name {name!r} begins with '-', which {found.agent} would take for an option", hint)
     if fits:
         raise UnknownName(f"{len(fits)} sessions of {found.agent} begin with {name!r}", hint)
     which = f" {name!r}" if name is not None else ""

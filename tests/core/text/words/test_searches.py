@@ -56,12 +56,27 @@ def test_words_phrases_and_beginnings_are_told_apart(text: str, parts: list[tupl
         ("ต้องการค้นหาข้อความ", "ค้นหา", "ต้องการ[ค้นหา]ข้อความ"),
         ("각 값 가 が", "가", "각 값 [가] が"),
         ("かが", "か", "[か]が"),
+        ("Die Straße hier", "STRASSE", "Die [Straße] hier"),
+        ("Die STRASSE hier", "straße", "Die [STRASSE] hier"),
+        ("the \ufb01le", "file", "the [\ufb01le]"),
+        ("Donau\u00addampf da", "donaudampf", "[Donau\u00addampf] da"),
+        ("אמר שָׁלוֹם לך", "שלום", "אמר [שָׁלוֹם] לך"),
+        ("5㎏ here", "kg", "5[㎏] here"),
+        ("U\u0308ber", "uber", "[Über]"),
+        ("ß" * 90 + " needle", "needle", "…[needle]"),
+        ("\u00ad" * 300 + "word here", "word", "…" + "\u00ad" * 60 + "[word] here"),
         ("x" * 300, "y", "x" * 180 + "…"),
         ("word " * 100 + "needle" + " word" * 100, "needle", "…" + "word " * 11 + "[needle]" + " word" * 34 + " wor…"),
     ],
 )
 def test_a_snippet_shows_what_was_found(text: str, query: str, shown: str) -> None:
     assert marked(text, query) == shown
+
+
+def test_the_snippet_of_a_long_decomposed_text_shows_what_was_found() -> None:
+    text = unicodedata.normalize("NFD", "Größe, Öl und Süßes " * 100 + "Überraschungsgefüge" + " schön" * 100)
+    for query in ("Überraschungsgefüge", "uberraschungsgefuge", unicodedata.normalize("NFD", "Überraschungsgefüge")):
+        assert "[Überraschungsgefüge]" in marked(text, query)
 
 
 @given(QUERIES, st.text())
