@@ -315,3 +315,18 @@ def test_an_undone_merge_takes_away_what_only_its_user_may_read(tree: WorkTree, 
     assert (ran.code, (tree.top / "new1").exists()) == (0, False), ran.err
     assert run_here("merge", "max").code == 0
     assert (tree.top / "new1").read_text() == "hi\n"
+
+
+@pytest.mark.parametrize(("command", "left"), [("rm notes", None), ("echo more >> notes", "mine\nmore\n")])
+def test_what_a_member_did_to_a_file_that_its_user_made_private_meanwhile_is_merged(
+    tree: WorkTree, command: str, left: str | None
+) -> None:
+    notes = tree.top / "notes"
+    notes.write_text("mine\n")
+    work(tree, command)
+    notes.chmod(0o600)
+    ran = run_here("merge", "max")
+    assert ran.code == 0, ran.err
+    assert (notes.read_text() if notes.exists() else None) == left
+    assert run_here("merge", "--undo", "max").code == 0
+    assert notes.read_text() == "mine\n"

@@ -126,7 +126,7 @@ def _refresh(state: Path, tree: Worktree, home: GitRepository) -> None:
     """Bring a worktree that has no changes of its own to where the user's work tree is now."""
     there = usable(state, tree)
     now = take(there.own, state, tree.ref("now")).tree
-    seen = take(home, state, tree.ref("seen")).tree
+    seen = take(home, state, tree.ref("seen"), also=changed_paths(there, now)).tree
     if unmerged(there, now, seen):
         return
     wanted = {change.path: change.new for change in _files(changes(home, now, seen))}
@@ -144,6 +144,15 @@ def need_worktree(state: Path, session: int, session_name: str, member: str) -> 
     if worktree is None:
         raise UnknownName(f"{member} has no worktree in session {session_name}", "teamchat worktrees")
     return worktree
+
+
+def changed_paths(there: Opened, now: str) -> set[str]:
+    """Return the paths that the member has changed, by the tree `now` of its worktree.
+
+    The user's files at these paths are recorded, whatever git ignores or only the user may read: a change of what the
+    user's tree lacks would look like one that both have made.
+    """
+    return set() if now == there.base else {change.path for change in changes(there.home, there.base, now)}
 
 
 def unmerged(there: Opened, now: str, seen: str) -> tuple[PathChange, ...]:

@@ -21,7 +21,7 @@ from teamchat.core.checkpoint.restore import FilesChanged, KeptFile, Restore, re
 from teamchat.core.checkpoint.take import take
 from teamchat.core.checkpoint.values import GitRepository, Lines, PathChange, TreeEntry, TurnChanges
 from teamchat.core.text.commands import command_of
-from teamchat.core.worktrees.make import unmerged
+from teamchat.core.worktrees.make import changed_paths, unmerged
 from teamchat.core.worktrees.records import Opened
 
 _Known = Mapping[str, TreeEntry]
@@ -61,7 +61,7 @@ class Merge(Struct, frozen=True):
 def difference(state: Path, there: Opened) -> Difference:
     """Compare both work trees: the changes that are not merged yet. Blocks. Raises `CheckpointFailed`."""
     now = take(there.own, state, there.tree.ref("now")).tree
-    seen = take(there.home, state, there.tree.ref("seen")).tree
+    seen = take(there.home, state, there.tree.ref("seen"), also=changed_paths(there, now)).tree
     changed = unmerged(there, now, seen)
     return Difference(changed, lines_of(there.home, there.base, now) if changed else {}, now)
 
@@ -77,7 +77,7 @@ def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merg
     if tree_of(home, state, tree.ref("merged/base")) == there.base:  # only an undo that began sets that base again
         undo_merge(state, there)
     theirs = take(there.own, state, tree.ref(_THEIRS)).tree
-    before = take(home, state, tree.ref(_BEFORE)).tree
+    before = take(home, state, tree.ref(_BEFORE), also=changed_paths(there, theirs)).tree
     merged = merge(home, there.base, before, theirs, favour)
     clashes = tuple(clash for clash in merged.clashes if favour is None or clash.final)
     blocked = tuple(_on_disk(home, entries(home, before), merged.paths))
