@@ -330,3 +330,9 @@ def test_what_a_member_did_to_a_file_that_its_user_made_private_meanwhile_is_mer
     assert (notes.read_text() if notes.exists() else None) == left
     assert run_here("merge", "--undo", "max").code == 0
     assert notes.read_text() == "mine\n"
+
+
+def test_a_program_of_a_member_does_not_run_as_its_user_after_a_merge(tree: WorkTree) -> None:
+    work(tree, "echo '#!/bin/sh' > tool; chmod 6755 tool")
+    assert run_here("merge", "max").code == 0
+    assert (tree.top / "tool").stat().st_mode & 0o7777 == 0o755

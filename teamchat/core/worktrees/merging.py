@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from teamchat.core.checkpoint.compare import changes, entries, tree_with
 from teamchat.core.checkpoint.compare import stat as lines_of
@@ -170,7 +171,8 @@ def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, kno
     made = changes(home, before, after)
     refs: dict[str, str | None] = {tree.ref(name): None for name in (_BEFORE, _AFTER, _THEIRS)}
     try:
-        kept_files = restore(state, [Restore(home, known, {change.path: change.new for change in made})])
+        wanted = {change.path: _without_set_id(change.new) for change in made}
+        kept_files = restore(state, [Restore(home, known, wanted)])
     except FilesChanged as changed:
         set_refs(home, state, refs)
         return _changed_meanwhile(changed)
@@ -180,6 +182,11 @@ def _apply(state: Path, there: Opened, before: str, after: str, theirs: str, kno
         refs |= {tree.ref("merged/base"): there.base}
     set_refs(home, state, refs)
     return Merge(made, kept=kept_files)
+
+
+def _without_set_id(entry: TreeEntry | None) -> TreeEntry | None:
+    """Drop the bits by which a program runs as its owner or group: a member gives them to no file of the user."""
+    return replace(entry, bits=entry.bits & 0o1777) if entry and entry.bits is not None else entry
 
 
 def _on_disk(
