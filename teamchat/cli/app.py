@@ -167,7 +167,7 @@ def _folded(line: str, indent: int) -> str:
 
 
 FAMILIAR = ("status", "version")
-"""Of the other words that `meant` knows, those that may be misspelt."""
+"""Other words that `meant` recognises even if they are misspelt."""
 
 
 @cache

@@ -28,7 +28,7 @@ from teamchat.core.text.commands import quote
 from teamchat.core.turn.lines import message_fields, outcome_fields
 from teamchat.runners.untrusted.json import one_line
 
-WIDE = 100  # columns of a terminal that has room for two texts
+WIDE = 100  # columns from which two texts fit side by side
 LONGEST_ASKED = 200  # characters of what a person said
 
 

@@ -64,7 +64,7 @@ def export(
     with open_store(find_root(place.team)) as db:
         redact = redactor(os.environ, team_for_secrets(place.team))
         whole = collect(db, need_session(db, place.session), redact, most)
-        said = Counter[bool]()  # by whether they were undone
+        said = Counter[bool]()  # counts messages, undone or not
 
         def shown() -> Iterator[Entry]:
             said.clear()

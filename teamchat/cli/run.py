@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-KIND = "teamchat.kind"  # of the process whose help is shown
+KIND = "teamchat.kind"  # the key of the process whose help is shown
 EXAMPLE = "teamchat run debate 'Your question'"
 
 
@@ -168,7 +168,7 @@ class RunCommand(TyperCommand):
     """`run KIND --help` shows the options of that kind alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with contextlib.suppress(TyperException):  # what is wrong is said by the parser below
+        with contextlib.suppress(TyperException):  # the parser below reports errors
             ctx.meta[KIND] = self.make_parser(ctx).parse_args([*args])[0].get("process")
         return super().parse_args(ctx, args)
 
@@ -242,7 +242,7 @@ def run(
 
 
 def with_a_task() -> str:
-    """What was typed, with a task behind it; an example if that is too long for a line."""
+    """Return the typed command with a task behind it; an example if that is too long for a line."""
     typed = TYPED.get()
     return (line_of(*typed, "Your task") if typed[:1] == ["run"] else None) or EXAMPLE
 

@@ -149,11 +149,11 @@ _OF_A_HOST: dict[str, Any] = {
     "argv": [],
     "env": {},
 }
-"""What the machine of a host decides, and this one does not know."""
+"""Fields that the host's machine decides and this one does not know."""
 
 
 def lines(row: dict[str, Any]) -> list[str]:
-    """A member in a few lines for a person."""
+    """Describe a member in a few lines for a person."""
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":
         return [f"{row['name']}{title} · person"]

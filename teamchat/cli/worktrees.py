@@ -144,6 +144,6 @@ def lines(row: dict[str, Any]) -> list[str]:
 
 
 def file_line(file: dict[str, Any]) -> str:
-    """`changed  app.py  +3 −1`; what is no text has no lines."""
+    """Write `changed  app.py  +3 −1`; a file that is not text has no numbers."""
     count = "" if file["added"] is None else f"  +{file['added']} −{file['removed']}"
     return f"{file['what']:<8} {file['path']}{count}"

@@ -19,14 +19,14 @@ from teamchat.runners.base import Access, Memory
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 Purpose = Literal["reply", "summary", "lessons"]
-"""What a turn is to give: a message of the conversation, or something that is made of it."""
+"""The product of a turn: a message of the conversation, or something made of it."""
 KILLED = "was running when teamchat was killed"
-"""What is said of a turn that no process runs, and whose end nobody saw."""
+"""The words for a turn that no process runs and whose end nobody saw."""
 STOPPED_ON = "was stopped at {} (teamchat was killed)"
 RUNS_ON = "goes on at {} (teamchat was killed)"
-"""What is said of a turn on a host that no process follows. Whether it has ended there, only the host knows."""
+"""The words for a turn on a host that no process follows. Whether it has ended there, only the host knows."""
 NOT_STORED = "has finished and is not stored yet"
-"""What is said of a turn that no process runs, and whose end is kept beside the store."""
+"""The words for a turn that no process runs and whose end is kept beside the store."""
 QUANTITIES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 """The fields of `Usage` that are added up."""
 MOST_MARKED = 5  # names of files in a line
@@ -204,7 +204,7 @@ class Outcome(Struct, frozen=True):
 
     @property
     def marked(self) -> str | None:
-        """What a person is told of files that run things, with all of them; None where it is known none changed."""
+        """The note on files that run things, naming all of them; None if certainly none changed."""
         return self._marked(len(self.files_that_run))
 
     @property

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from teamchat.patterns import regex
 
-USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
-BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
+USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # a command's values for these give way to the user's own
+BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # a command's values for these contain the member's own
 
 GIT_LOCAL = frozenset(
     {

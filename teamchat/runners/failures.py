@@ -34,7 +34,7 @@ _NOTHING = regex(rf"(?:{SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread 
 
 def is_blank(text: str) -> bool:
     """Whether nothing of the text is visible at a terminal."""
-    if text[:1].isascii() and text[:1].isalnum():  # as most replies begin
+    if text[:1].isascii() and text[:1].isalnum():  # most replies begin so
         return False
     at = 0
     while match := _NOTHING.match(text, at):

@@ -267,7 +267,7 @@ class PipeRunner(Runner):
 
     def parser(self) -> EventParser:
         if self._parser_of:
-            from teamchat.runners.json_events import JsonEvents  # which a vendor's parser has loaded
+            from teamchat.runners.json_events import JsonEvents  # a vendor's parser has loaded it
 
             parser = self._parser_of()
             if isinstance(parser, JsonEvents):

@@ -120,7 +120,7 @@ class Chat:
     run_begins: bool = False  # nothing of the run is shown yet
     interruptible: bool = False  # and Ctrl-C ends it
     terminated: bool = False  # by a signal: what is still in `inbox` is not done any more
-    code: int = ExitCode.DONE  # of the last run
+    code: int = ExitCode.DONE  # the exit code of the last run
 
     def __post_init__(self) -> None:
         self.typing = Typing(self.place, self.inbox, self.shown, self.hand, self._open_again)

@@ -19,7 +19,7 @@ _TO = regex(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
 _COMMAND = regex(r"\A/(\S*)\Z")
 _MEMBER = regex(r"\A/open\s+(\S*)\Z")
 _FILE = regex(r"(?:^|\s)@([^\s+,]*)\Z")
-_LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
+_LONGEST = 2000  # how many characters before the cursor are matched; the patterns take more than linear time
 
 
 def offered(

@@ -13,9 +13,9 @@ from teamchat.patterns import regex
 from teamchat.runners.child.command import run
 
 LISTED = ("git", "ls-files", "-co", "--exclude-standard", "-z")
-FRESH_S = 5.0  # after which a list is made again
-LONGEST_S = 30.0  # of git
-TAB_WAITS_S = 1.0  # at most, for a list that is still being made
+FRESH_S = 5.0  # how long a list stays valid
+LONGEST_S = 30.0  # the most time that git gets
+TAB_WAITS_S = 1.0  # how long Tab waits at most for a list that is still being made
 MOST_OFFERED = 50
 _ONE_WORD = regex(r"[\w./@%#=~-]*\w")
 

@@ -90,7 +90,7 @@ class Pastes:
                 yield match.span()
 
     def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
-        """Put a text into the prompt, of which only these parts were pasted."""
+        """Put a text into the prompt; only the parts `pasted` were pasted."""
         shown, parts, done = "", list[PastedPart](), 0
         images = (span for span in self._spans_of_images(text) if not touches(*span, pasted))
         for start, end in sorted([*pasted, *images]):

@@ -22,7 +22,7 @@ from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanChe
 from teamchat.runners.agent_events import ToolCall, ToolResult
 from teamchat.runners.untrusted.json import one_line
 
-FOLDER = "."  # of every member: a transcript's paths are relative already
+FOLDER = "."  # every member's folder: a transcript's paths are relative already
 LONGEST_STEP = 200  # characters
 SAID = {
     "said": "{text}",

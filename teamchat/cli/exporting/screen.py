@@ -49,10 +49,10 @@ from teamchat.runners.agent_events import (
 )
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges
 
-MOST_PIECES = 150  # of a reply that streams
+MOST_PIECES = 150  # the most pieces that a streamed reply is cut into
 LEAST_PIECE = 24  # characters
 PIECE_S = 0.06
-TOOL_S = 0.5  # how long a tool seems to run at most; the transcript knows only when it began
+TOOL_S = 0.5  # the longest time that a tool seems to run; the transcript knows only when it began
 READING_S = 0.02  # a character
 NAMES = frozenset(
     {"member", "agent", "model", "failure", "name", "path", "title", "session"}

@@ -30,7 +30,7 @@ from teamchat.runners.agent_events import Denied, FailureKind, Usage
 from teamchat.runners.untrusted.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line
 
-COLUMN = 12  # where the values begin, and what was done at a time
+COLUMN = 12  # the column of values, and of what was done at a time
 TRY = f"  {'try':<9} "
 LONGEST_WORD = 200  # characters
 LONGEST_OUTPUT = 100  # characters of a failed tool's output
@@ -102,7 +102,7 @@ def partial_head(turn: Turn) -> str:
     """Write the heading of a turn's unfinished text."""
     if turn.status == "running":
         return "  its text so far:"
-    whole = turn.status == "done"  # of a turn that looked for lessons
+    whole = turn.status == "done"  # such a turn looked for lessons
     return f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
 
 
@@ -324,7 +324,7 @@ _WEB = frozenset({"WebFetch", "WebSearch", "web_fetch", "google_web_search", "we
 _SHELLS = frozenset({"Bash", "run_shell_command", "command_execution"})
 _GIT = regex(r"(?:^|[;&|(])\s*git\s")
 _ODD = regex(r"[^A-Za-z0-9_-]")  # these become `_` in the names of a server's tools
-_SERVERS = "MCP servers "  # what the note has before the names of the member's servers
+_SERVERS = "MCP servers "  # stands in the note before the names of the member's servers
 _OTHERWISE = "access or allow"
 
 

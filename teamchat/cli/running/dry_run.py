@@ -60,7 +60,7 @@ def explain(request: Request) -> int:
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
                 explanation.extend(check_lines(team, process))
             explanation.extend(_explain(coordinator, events, request.sent, no_room))
-    finally:  # also the findings before an error of `send`
+    finally:  # prints the findings even before an error of `send`
         for part in explanation:
             shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
             sys.stdout.buffer.write(shown + b"\n")

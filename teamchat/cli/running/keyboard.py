@@ -21,7 +21,7 @@ class Keyboard(Protocol):
 
     @property
     def hand(self) -> Hand:
-        """What the person does at it."""
+        """The person's action at the prompt."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What a person asks for with `send` or `run`: checked, stored, and followed until nobody is left to speak."""
+"""A person's request with `send` or `run`: checked, stored, and followed until nobody is left to speak."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _send(
 ) -> Awaitable[Conclusion]:
     """Send the message, after a note on what is still on hold.
 
-    What was handed over and is not sent yet goes out before a message that may be `shared`.
+    Unsent messages that were handed over go out before a message that may be `shared`.
     """
     if held := [waiting for waiting in waiting_in(db, session.id) if not waiting.aside]:
         keyboard, place = KEYBOARD.get(), team.typed + session_typed(db, session)

@@ -185,7 +185,7 @@ class OptionGroup(Struct, frozen=True):
     """
 
     panel: ClassVar[str] = ""
-    own_first: ClassVar[bool] = False  # in a help: before the inherited ones
+    own_first: ClassVar[bool] = False  # lists the group's own options first in a help
 
     @classmethod
     def fields(cls) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ class SendOutput(RunOutput, frozen=True):
 
 
 class LimitOptions(OptionGroup, frozen=True):
-    """What a turn may take, and whether it may run at all."""
+    """The limits of a turn, and whether it may run at all."""
 
     panel = "Limits and permission"
     timeout: TimeoutOption = None
@@ -320,7 +320,7 @@ class Asking(OptionGroup, frozen=True):
 
 
 class Following(Asking, frozen=True):
-    """Also whether a message to a session of another process waits for its replies."""
+    """Adds whether a message to a session of another process waits for its replies."""
 
     follow: FollowOption = False
 

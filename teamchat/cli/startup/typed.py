@@ -18,8 +18,8 @@ from teamchat.core.text.commands import EXAMPLE, command_of, quote
 if TYPE_CHECKING:
     from teamchat.core.conversation.inputs import Message
 
-LONGEST = 1000  # characters of the longest command that a person would paste
-LONGEST_TEXT = 200  # characters of a text that is repeated
+LONGEST = 1000  # characters; nobody would paste a longer command
+LONGEST_TEXT = 200  # characters of a repeated text
 IN_SESSION = (
     "adopt", "branch", "chat", "check", "clear", "compact", "diff", "export", "learn", "log", "merge", "open", "redo",
     "report", "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "until", "usage",

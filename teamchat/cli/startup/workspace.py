@@ -158,8 +158,8 @@ def open_store(root: Path) -> Iterator[Database]:
 def was_typed_by_a_person() -> bool:
     """Whether this process has a terminal and an interactive shell started it.
 
-    Such a shell gives each command line a process group of its own. What a script, a hook or another program starts
-    stays in the group of its parent, even at a terminal.
+    Such a shell gives each command line a process group of its own. A process started by a script, a hook or another
+    program stays in its parent's group, even at a terminal.
     """
     parent = os.getppid()
     try:

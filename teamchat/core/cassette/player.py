@@ -21,8 +21,8 @@ from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed, Stays
 from teamchat.runners.child.supervisor import Stopper
 
-LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
-LOOK_S = 0.005  # how often a turn looks whether it may begin or end
+LONGEST_PAUSE_S = 600.0  # the longest pause of a replay, however long the recorded silence was
+LOOK_S = 0.005  # how often a turn checks whether it may begin or end
 PATIENCE = 20  # looks at which nothing happens, until what was recorded before is no longer expected
 STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM
 
@@ -164,8 +164,8 @@ class Player:
         self.clock = 0.0
         self._speed = speed
         self._coming: list[RecordedTurn] = []
-        self._ends: list[float] = []  # of the turns that play
-        self._playing = 0  # those that do not wait for their end
+        self._ends: list[float] = []  # when the playing turns end
+        self._playing = 0  # turns that do not wait for their end
 
     def __call__(self, what: Launch) -> Running:
         turn = self.take(what.identity, nameless(what.stdin, what.scratch))

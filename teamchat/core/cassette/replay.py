@@ -90,7 +90,7 @@ def _chunk(at: float, stream: str, text: str) -> Chunk:
 
 
 def not_started(error: TeamchatError) -> NotStarted:
-    """Build the recorded form of the error because of which a turn did not start."""
+    """Build the recorded form of the error that kept a turn from starting."""
     kind = next((kind for kind, known in ERRORS.items() if isinstance(error, known)), "usage")
     return NotStarted(kind, str(error), error.hint)
 
@@ -123,7 +123,7 @@ class RecordedMachine(Machine):
         super().__init__({})
         self._cassette, self._run, self._player, self._root = cassette, run, player, root
         self._paused = run.end and run.end.paused
-        self.checks = list(run.checks)  # that were not played yet
+        self.checks = list(run.checks)  # checks not played yet
 
     def check(self, turn: ReadyTurn) -> None:
         """Raise the recorded error of a turn that was refused before it started."""

@@ -1,4 +1,4 @@
-"""What is on the disk at a path of a work tree. Below a symbolic link, or a file, there is nothing of the work tree."""
+"""The files on the disk at the paths of a work tree. Nothing below a symbolic link or a file belongs to the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_S = 30.0
 
 
 def status_at(top: Path, path: str) -> os.stat_result | None:
-    """Return the status of what is at the path; None where nothing is, and below a link."""
+    """Return the status of the file at the path; None without one, and below a link."""
     try:
         if any(stat.S_ISLNK(os.lstat(f"{top}/{folder}").st_mode) for folder in folders_of(path)):
             return None

@@ -46,7 +46,7 @@ def git_environment(*, users_own: bool = False) -> dict[str, str]:
 
 
 class GitProgram(Struct, frozen=True):
-    """A git that runs in `cwd` and takes at most `seconds`, of which `idle_s` without doing anything.
+    """A git that runs in `cwd` for at most `seconds`, and at most `idle_s` without doing anything.
 
     It ends with this process, and as soon as `stopped` says so.
     """

@@ -1,6 +1,6 @@
 """A linked worktree of a repository, as `git worktree add` makes one, without a program of the repository's choice.
 
-`git worktree add` reads the repository's configuration, which can name hooks and filters. What it writes is documented
+`git worktree add` reads the repository's configuration, which can name hooks and filters. The format is documented
 (gitrepository-layout) and small, so it is written here. Every step can be repeated after a process was killed.
 """
 
@@ -45,7 +45,7 @@ def link(repository: GitRepository, state_folder: Path, folder: Path, branch: st
         raise CheckpointFailed(f"{repository.common_dir} keeps its refs as reftables; no worktree can be made there")
     with _opened(repository, state_folder, branch, folder) as git:
         own = _own(repository, folder)
-        if own.exists():  # of a killed process; whoever else made it may have put links in it
+        if own.exists():  # left by a killed process; whoever else made it may have put links in it
             shutil.rmtree(own)
         own.mkdir(parents=True)
         start = _commit(git, "HEAD")

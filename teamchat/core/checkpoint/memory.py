@@ -1,4 +1,4 @@
-"""What a look at the files keeps for the next one, in a file beside the index, so that it asks only for what changed.
+"""The memory of a look at the files, in a file beside the index: the next look asks only for changes.
 
 It holds for the index that it names. After a look that was killed it holds for none, and all is found anew.
 """
@@ -63,7 +63,7 @@ class Permissions(Struct):
 
 
 class Memory(Struct):
-    """What the last look knew of a work tree."""
+    """The last look's knowledge of a work tree."""
 
     device: int = 0
     """The device of the work tree."""
@@ -72,7 +72,7 @@ class Memory(Struct):
     users: Stamp = NOTHING
     """The state of the user's index."""
     tree: str = ""
-    """The tree of what is in the index."""
+    """The tree of the index."""
     checkpoint: str = ""
     """The checkpoint with that tree, and with the notes of the digest `noted`."""
     noted: str = ""

@@ -1,4 +1,4 @@
-"""What a checkpoint knows beside its tree: permissions, and what it leaves out. It stands in the message of its commit.
+"""The notes of a checkpoint beside its tree: permissions and omitted paths. They are the message of its commit.
 
 The commit has no parents, no author and no time, so that the same files have the same id.
 """

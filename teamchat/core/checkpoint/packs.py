@@ -83,7 +83,7 @@ def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack
         if packed.base:
             if _tree(git, packed.base) != packed.base:
                 raise LacksBase(f"the files that were sent before are no longer here ({packed.base[:12]})")
-            _commit(git, packed.base)  # which the pack names as what both have
+            _commit(git, packed.base)  # the pack names it as the tree that both have
         if len(packed.pack) > LARGEST:
             raise TooLarge(f"{len(packed.pack):,} bytes of files, over {LARGEST:,}")
         git("index-pack", "--strict", "--fix-thin", "--stdin", given=packed.pack)

@@ -1,4 +1,4 @@
-"""What has to be put back so that files are as they were before some turns: a pure function of what those changed."""
+"""The plan that puts files back to their state before some turns: a pure function of the turns' changes."""
 
 from __future__ import annotations
 

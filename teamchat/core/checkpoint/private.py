@@ -29,7 +29,7 @@ _NAMES = regex(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_COPIED = regex(r"(\.(bak|backup|old|orig|save|copy)|~)+$", re.IGNORECASE)  # what is added to the name of a copy
+_COPIED = regex(r"(\.(bak|backup|old|orig|save|copy)|~)+$", re.IGNORECASE)  # endings that a copy's name gets
 _SAMPLES = regex(r".*\.(example|sample|template|dist)", re.IGNORECASE)
 _FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
 _USUAL = 0o022

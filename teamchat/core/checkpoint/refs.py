@@ -19,7 +19,7 @@ from teamchat.patterns import regex
 _PREFIX = "refs/teamchat/"
 _NAME = regex(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
 _TIMES = "times"
-_PRUNED = "pruned"  # when old refs were removed last
+_PRUNED = "pruned"  # the file with the time when old refs were last removed
 _OLD = "old"  # the refs that were old then
 _DAY_S = 86_400
 _LONGEST_S = 60.0
@@ -112,8 +112,8 @@ def prune(
 ) -> int:
     """Remove the refs of `session` (the part after `refs/teamchat/`; None: of all sessions). Returns how many.
 
-    `before` (seconds since the epoch): only those that were taken earlier, and none of a worktree, which needs its own
-    as long as it is there. Raises `CheckpointFailed`.
+    `before` (seconds since the epoch): only refs of earlier checkpoints, and none of a worktree that still exists,
+    because it needs them. Raises `CheckpointFailed`.
     """
     below = _PREFIX if session is None else f"{_PREFIX}{session}/"
     check_ref(f"{below}x")

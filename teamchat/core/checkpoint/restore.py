@@ -46,12 +46,12 @@ _MOST_TRIES = 100
 _LONGEST_S = 900.0
 _PIECE = 1 << 20
 RESTORING, KEPT = "restoring", "kept"
-_WRITTEN = "-new"  # of a file that may not be whole yet
-_STATE, _TOP, _BESIDE = range(3)  # where something can be aside: in the state folder, the work tree, the file's folder
+_WRITTEN = "-new"  # ends the name of a file that may be incomplete
+_STATE, _TOP, _BESIDE = range(3)  # places for what is put aside: the state folder, the work tree, the file's folder
 
 
 class Restore(Struct, frozen=True):
-    """What is to be put back in one work tree."""
+    """The files to put back in one work tree."""
 
     repository: GitRepository
     known: Mapping[str, TreeEntry | None]
@@ -95,7 +95,7 @@ def kept_commands(kept: Sequence[KeptFile]) -> str | None:
 def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False) -> tuple[KeptFile, ...]:
     """Make every path what it is to be: its bytes, its permissions, its symbolic link. Returns what was kept.
 
-    A folder that this leaves empty goes. A submodule stays as it is. What is neither known nor wanted is kept with
+    A folder that this leaves empty goes. A submodule stays as it is. Files neither known nor wanted are kept with
     `force`; without it nothing is done, and `FilesChanged` is raised.
 
     What cannot be written stays as it is and is named in the `CheckpointFailed` that is raised at the end, when all
@@ -661,7 +661,7 @@ def _is_written(file: int) -> bool:
     if not hasattr(fcntl, "F_SETLEASE"):
         return False
     with contextlib.suppress(OSError):
-        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # which does nothing, for SIGIO would end us
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # the signal does nothing; SIGIO would end us
         try:
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except BlockingIOError:

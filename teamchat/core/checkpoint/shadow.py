@@ -113,7 +113,7 @@ def open_shadow(
         _wait_for(partial(_locked, lock), repository, stopped)
         if not (folder / "HEAD").exists():
             new = folder.with_name(f"{folder.name}.new")
-            for left in (new, folder):  # of a process that was killed
+            for left in (new, folder):  # left by a killed process
                 shutil.rmtree(left, ignore_errors=True)
             git = GitProgram(new.parent, git_environment())
             git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))

@@ -1,8 +1,8 @@
 """Takes a checkpoint: git looks at the files of the work tree, and a ref of the store keeps what they are.
 
-What is ignored is decided by the rules as they are, and at the end of a turn by those of its beginning: a file that a
-turn makes is recorded although it makes a rule for it, and one that was there before is no work of the turn although it
-takes a rule away.
+The current rules decide which files are ignored; at the end of a turn, the rules of its beginning do. So a file that a
+turn makes is recorded even if the turn adds a rule for it, and an older file does not become work of the turn because
+the turn removes a rule.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from teamchat.runners.child.command import run
 _OTHERS = ("ls-files", "-z", "--others")
 _DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dirty")  # git would run itself in these
 _ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-MOST_RULES = 1 << 20  # bytes of what is ignored; reading them takes fifty times as much memory
+MOST_RULES = 1 << 20  # bytes of the rules of ignored files; reading them takes fifty times as much memory
 _NOTED = "rules"  # the file of the rules as they were when a turn began
 _OTHER_RULES = "info/exclude or the file of core.excludesFile"
 _MOST_NAMED = 5
@@ -61,20 +61,20 @@ _MOST_AT_ONCE = 1000
 _LONGEST_S = 30.0
 _PLAIN = {"PATH": os.defpath, "LC_ALL": "C"}
 _INODE = regex(rb"\tino: (\d+)\n")
-_INODE_BITS = 0xFFFFFFFF  # those of them that an index has
+_INODE_BITS = 0xFFFFFFFF  # the bits of an inode that an index stores
 _FAILED = regex(rb"Unable to process path (.*)\n", re.DOTALL)
 _CLOSED = regex(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
 
 
 class Begun(Struct, frozen=True):
-    """The checkpoint before a turn, and what is noted of it for the end of the turn."""
+    """The checkpoint before a turn, and the note on it for the end of the turn."""
 
     checkpoint: Checkpoint
     noted: bytes = b""
 
 
 class _Since(Struct, frozen=True):
-    """What the end of a turn knows of its beginning: the time, what was left out, why, and the ref."""
+    """The beginning of a turn, for its end: the time, the paths left out with the reasons, and the ref."""
 
     at: float
     left_out: dict[str, Why]
@@ -92,11 +92,11 @@ def take(
 ) -> Checkpoint:
     """Record the files of the work tree as they are, and have `ref` (`refs/teamchat/...`) keep them.
 
-    What the index of a checkpoint once held stays in the next ones as long as it exists, even if it is ignored
-    later: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
-    `after` is the checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too,
-    although the turn took the rule away or moved the file. Of the paths `also` every file is recorded, ignored or not:
-    other checkpoints have them, and what puts them back has to know what is there.
+    A file once in the index stays in later checkpoints as long as it exists, even if it is ignored later: a new line of
+    `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed. `after` is the
+    checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too, although the
+    turn took the rule away or moved the file. Every file at the paths `also` is recorded, ignored or not: other
+    checkpoints have them, and whoever puts them back has to know their current content.
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
@@ -252,10 +252,10 @@ class _Look(Struct):
     extra: set[str] = field(default_factory=set)
     """The paths that the index is to have, although git may ignore them."""
     also: frozenset[str] = frozenset()
-    """Those of them that other checkpoints have, so that they are no secrets."""
+    """Paths among them that other checkpoints have, and that are therefore not secret."""
     earlier: set[str] = field(default_factory=set)
     memory: Memory = field(default_factory=Memory)
-    """What the last look kept, and in the end what this one keeps."""
+    """The memory of the last look, and in the end of this one."""
     forgotten: bool = False
     """Whether the last look kept nothing that still holds."""
     found: Walk = field(default_factory=Walk)
@@ -310,7 +310,7 @@ class _Look(Struct):
             self.memory.tree = git("write-tree").decode().strip()
         self._remember(add, remove, held)
         if remove or lacking.difference(add, self.left_out):
-            self.memory.users = NOTHING  # what comes back may be ignored, and only the user's index names it
+            self.memory.users = NOTHING  # restored files may be ignored, and only the user's index names them
         checkpoint = self._named(self.memory.tree)
         self.memory.index = stamp(self.shadow.index)
         self.memory.keep(kept)
@@ -336,7 +336,7 @@ class _Look(Struct):
         return bool((status := self._look_at(path)) and stat.S_ISDIR(status.st_mode))
 
     def rules(self) -> bytes:
-        """Return the rules of what is ignored now. Raises `CheckpointFailed` if they exceed `MOST_RULES` bytes."""
+        """Return the current rules for ignored files. Raises `CheckpointFailed` if they exceed `MOST_RULES` bytes."""
         if self.lines is None:
             sizes = self._rule_sizes()
             largest = max(sizes, key=lambda path: sizes[path])
@@ -458,7 +458,7 @@ class _Look(Struct):
             return []
 
     def _look_at(self, path: str) -> os.stat_result | None:
-        """Return the status of what is at a path that no symbolic link leads to; None where nothing is."""
+        """Return the status of the file at a path that no symbolic link leads to; None without one."""
         top, folder = self.shadow.repository.top, path.rpartition("/")[0]
         if folder and not self.found.has(folder):
             return status_at(top, path)
@@ -505,7 +505,7 @@ class _Look(Struct):
         return "private" if private and not self._is_tracked(path) else None
 
     def _is_tracked(self, path: str) -> bool:
-        """Whether the user's git has the path. What it tracks is no secret."""
+        """Whether the user's git has the path. A tracked file is not secret."""
         if self.users is None:
             self.users = set(_paths(self.shadow.users_index()))
         return path in self.users
@@ -606,7 +606,7 @@ class _Look(Struct):
 
 
 def _around(repositories: Iterable[str], files: Iterable[str]) -> set[str]:
-    """Return the repositories (with a slash at the end) of which our index is to have files: git looks into these."""
+    """Return the repositories (with a slash at the end) whose files belong in our index: git looks into these."""
     prefixes = tuple(path for path in repositories if path.endswith("/"))
     inside = [path for path in files if path.startswith(prefixes)] if prefixes else []
     return {prefix for prefix in prefixes if any(path.startswith(prefix) for path in inside)}

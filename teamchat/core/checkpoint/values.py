@@ -1,4 +1,4 @@
-"""What a checkpoint, a change and a plan to put files back are made of.
+"""The values of checkpoints, changes and plans that put files back.
 
 A path is relative to the top of the work tree, with `/` between its parts; bytes that are no UTF-8 stand in it as
 `os.fsdecode` has them.

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from teamchat.core.checkpoint.ignored import READ_BY_GIT, RULES
 
-SOON_S = 10.0  # after a change, in which another one may not be seen by its times
+SOON_S = 10.0  # seconds after a change; the times of a file may not show another change within them
 
 
 class Folder(Struct, frozen=True, array_like=True):
@@ -58,8 +58,8 @@ class Walk(Struct):
 def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], repositories: Collection[str] = ()) -> Walk:
     """Walk through the work tree, but not into the folders `without`, nor into `repositories` that have a `.git`.
 
-    git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder in the state
-    of the `last` walk is not listed again, unless it is on another device, such as one of the network.
+    git looks into a folder with a `.git` if it is not a repository, or if the index has files of it. A folder in the
+    state of the `last` walk is not listed again, unless it is on another device, such as one of the network.
     """
     walked, soon, device = Walk(), time.time_ns() - int(SOON_S * 1e9), top.stat().st_dev
     waiting = [""]

@@ -247,7 +247,7 @@ def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
 
 
 def _code(key: str, what: str) -> str:
-    import hmac  # which loads OpenSSL
+    import hmac  # it loads OpenSSL
 
     return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()[:LENGTH]
 

@@ -255,7 +255,7 @@ def with_trees(
 ) -> Finding | None:
     """Add the git trees around a turn, where they are known, to what was read in its reply.
 
-    What the doer left in turns that failed before, for the same call, belongs to its work.
+    Files that the doer left in earlier failed turns for the same call belong to its work.
     """
     changes = outcome.known_changes if outcome else None
     if changes is None or not isinstance(finding, Tried | Review):

@@ -81,7 +81,7 @@ class ConversationCoordinator:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._lost: str | None = None  # why a turn has no end that went on at a host
-        self._answered: list[Done] = []  # by members of the group that runs, where a quorum may be enough
+        self._answered: list[Done] = []  # members of the running group that answered, where a quorum may be enough
         self.posting, self.attempts = Posting(run), Attempts(run)
         self.teller = Teller(run)
         self.typed_ahead = TypedAhead(run, self._store_unsent, partial(self.teller.waits, "on hold"))
@@ -132,7 +132,7 @@ class ConversationCoordinator:
         self._store_kept_turns()
         if not rejoined:
             refuse_on_hosts(run.db, run.session)
-        lost = used_meanwhile(run.db, run.session)  # in turns that were killed
+        lost = used_meanwhile(run.db, run.session)  # tokens of killed turns
         if lost.turns:
             run.step(Spent(run.machine.now(), lost.tokens, lost.cost_usd, lost.turns))
         notes = clean_turns(run.db, run.session, run.folder)

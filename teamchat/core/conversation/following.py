@@ -35,7 +35,7 @@ from teamchat.core.turn.run_events import Conclusion, JsonLine, Warned
 from teamchat.core.turn.run_file import RunReader, run_file
 
 LOOK_S = 1.0  # between two looks whether the session and the process that runs it are there
-STILL_S = 1.0  # without anything to do, after which what a message has led to is over
+STILL_S = 1.0  # a message's work is over after so many seconds without anything to do
 NOBODY_RUNS = "nobody runs what is waiting"
 NOT_BEGUN = "the next turn did not begin (why is said where it runs)"
 _TRIED = (RouteStatus.RUNNING, RouteStatus.WAITING)
@@ -66,13 +66,13 @@ class Follower:
         self._unseen = False  # a run goes on whose lines are nowhere
         self._still_since = math.inf
         self._request: str | None = None
-        self._messages, self._routes, self._turns = set[str](), set[int](), set[int]()  # that the request has led to
+        self._messages, self._routes, self._turns = set[str](), set[int](), set[int]()  # led to by the request
         self._past = list(self._what_runs())
         if self.active and holder_of(lock) is None:
             self.active, self._past = False, []
         last, told = find_turn(db, session.id), self._last
         self._last = last.number if last else 0
-        self._number = self._reader.number or (None if last else 0)  # of the run; None where it is not known
+        self._number = self._reader.number or (None if last else 0)  # the number of the run; None while unknown
         if last and not self.active and self._last > (told or 0):
             self.code = None  # the file does not have the last run
         self.unsure = not self.active and self._runs_unseen()
@@ -233,7 +233,7 @@ class Follower:
         return follows
 
     def _state(self) -> State:
-        """Load the state as far as it is followed."""
+        """Load the followed part of the state."""
         state = load_state(self.db, self.session.id, rules_of(self.team))
         if self._request:
             queue = tuple(route for route in state.queue if route.request == self._request)

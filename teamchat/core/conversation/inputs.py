@@ -16,8 +16,8 @@ from teamchat.core.store.images import Image
 class Message(Struct, frozen=True, kw_only=True):
     """A person's message; with a `process` it is the task of that process.
 
-    `typed` are the spans of the text that the person typed. What is between them was pasted in several lines, and what
-    follows the last one comes from a pipe or a file. `speaker` is `--as`, `to` is `--to`.
+    `typed` are the spans of the text that the person typed. Text between them was pasted in several lines, and text
+    behind the last one comes from a pipe or a file. `speaker` is `--as`, `to` is `--to`.
     """
 
     text: str

@@ -32,10 +32,10 @@ from teamchat.patterns import regex
 
 WHY = "a person asked for lessons from the conversation"
 MOST = 10
-KNOWN_TOKENS = 4000  # of known lessons in the prompt; a quarter of the prompt at most
+KNOWN_TOKENS = 4000  # tokens for the known lessons in the prompt; a quarter of it at most
 NONE = "NONE"
-LONGEST_LINE = 16_000  # characters of a line with its markers; a longer one is too long for a lesson
-MOST_LINES = 10_000  # that differ; an answer is asked for ten lessons
+LONGEST_LINE = 16_000  # characters; a longer line, markers included, is no lesson
+MOST_LINES = 10_000  # different lines that are read; an answer is asked for ten lessons
 MOST_NESTED = 10  # markers in one another; a line with more is no lesson
 _HEAD = regex(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
 _FENCE = regex(r"\s*(?:```|~~~)")

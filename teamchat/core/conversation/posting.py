@@ -415,7 +415,7 @@ class Teller(Struct):
         if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):
             return
         if process.kind is Kind.UNTIL and process.over and strategy_of(process.kind).undecided(process):
-            return  # what is red is named by its worktree alone
+            return  # red work is named by its worktree alone
         from teamchat.core.conversation.side_by_side import to_merge
 
         places = turns_in_places(run.db, run.session)

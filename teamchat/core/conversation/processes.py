@@ -152,7 +152,7 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
     if not everybody:
         raise UsageError(f"the team {team.name!r} has no AI member")
     lists = {name: _several(team, name, getattr(settings, name)) for name in ("members", "workers")}
-    if kind is Kind.BEST:  # which may have one member do the task several times
+    if kind is Kind.BEST:  # one member may do the task several times
         lists["members"] = tuple(_several(team, "members", (name,))[0] for name in settings.members)
     ones = {name: _one(team, name, getattr(settings, name)) for name in ("lead", "planner", "reducer", "judge")}
     settings = replace(settings, **lists, **ones)

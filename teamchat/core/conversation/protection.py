@@ -33,7 +33,7 @@ from teamchat.core.turn.work_trees import refs_of
 from teamchat.runners.untrusted.json import first_of, listed
 
 MOST_NAMED = 50  # paths
-MOST_TOLD = 10  # in an error
+MOST_TOLD = 10  # paths that an error names
 
 
 class Protection(Struct, frozen=True):

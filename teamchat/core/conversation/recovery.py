@@ -157,13 +157,13 @@ def _remove_new_folder(db: Database, check: CheckRecord, trees: WorkTrees) -> No
 
 
 def _output(folder: Path) -> bytes:
-    """Wait until a killed check is dead, and read what it had written, as far as it is kept."""
+    """Wait until a killed check is dead, and read the kept part of its output."""
     _wait_until_dead(folder)
     return written_by_check(folder)
 
 
 def written_by_check(folder: Path) -> bytes:
-    """Read what an unfinished check has written in its folder, as far as it is kept."""
+    """Read the kept part of an unfinished check's output from its folder."""
     with contextlib.suppress(OSError), open_output(folder) as file:
         file.seek(len(FIRST_LINE))
         return file.read(LARGEST_OUTPUT)

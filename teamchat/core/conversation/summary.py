@@ -140,7 +140,7 @@ def no_room(member: Member) -> PromptTooLarge:
     )
 
 
-AROUND = 64  # bytes around a quoted message, about: its heading and its fence
+AROUND = 64  # bytes for the heading and the fence around a quoted message, roughly
 AGAIN = 4  # after a failure the next try waits for a quarter of `due_tokens` of new messages
 WHY = "the conversation needs a summary"
 

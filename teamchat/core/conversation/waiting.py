@@ -1,4 +1,4 @@
-"""What a conversation has on hold or set aside, by the messages that called."""
+"""Calls that a conversation has on hold or set aside, by their messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Waiting(Struct, frozen=True):
     """The calls of one message that wait for a resume, in the order of speaking.
 
     `words` are the first ones of the message, quoted; empty where it was undone. `since` is its time, in seconds since
-    the epoch. What is set `aside` runs only if a person picks it.
+    the epoch. A message set `aside` runs only if a person picks it.
     """
 
     message: str

@@ -17,7 +17,7 @@ ORDER: tuple[Access, ...] = get_args(Access)
 
 
 class Wanted(Struct, frozen=True):
-    """What a turn asks of a host. `names` are those of the team file."""
+    """The requirements of a turn for its host. `names` are those of the team file."""
 
     names: tuple[str, ...]
     agent: str

@@ -107,7 +107,7 @@ class DatabaseSeen(Struct, frozen=True):
 
 
 class TurnState(Struct, frozen=True):
-    """What the engine knows of a turn: `waits` in the queue of its host, was `taken` by `executor`, or is `over`."""
+    """The engine's state of a turn: it `waits` in its host's queue, was `taken` by `executor`, or is `over`."""
 
     waits: bool = False
     over: bool = False

@@ -33,10 +33,10 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 AGAIN_S = 0.5  # between two tries to reach a database that is away
 REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn
-LATE_BEATS = 3  # that a host may miss before it is said that it is waited for
+LATE_BEATS = 3  # missed beats of a host before a person is told of the wait
 MOST_MISSED = 3
-ORDERED = "ordered"  # in the folder of a turn whose order was given to the database
-GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says anything
+ORDERED = "ordered"  # in a turn's folder: its order was given to the database
+GIVES_UP_S = 20.0  # how long to wait after a stop if neither the host nor the database answers
 
 
 class Returns(Protocol):
@@ -62,9 +62,9 @@ class _Over(Exception):
 class HostedTurn:
     """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
 
-    `began` is what the host says of its start. It is `lost` if the host went away while it ran, as `gone` says. What it
-    sent was `refused` if it cannot be read or is not signed. With `returns` its files went there, and `changes` tells
-    what changed in them here once they are back.
+    `began` is the host's report of its start. It is `lost` if the host went away while it ran, as `gone` says. It was
+    `refused` if a piece of it cannot be read or is not signed. With `returns` its files went there, and `changes` finds
+    the changes here once they are back.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class HostedTurn:
         self._hard = False
         self._cancelling: asyncio.Task[None] | None = None
         self._looked = time.monotonic()
-        self._woke = boot_time()  # at the last look
+        self._woke = boot_time()  # the time of the last look
         self._back = -math.inf  # when the database answered again after it was away
         self._told: set[str] = set()
         self._doubted = False  # whether its host looked as if it had gone, at the last look
@@ -283,7 +283,7 @@ class HostedTurn:
         self._looked = now
         host = next((seen for seen in await self._dispatch.hosts() if seen.name == self.host), None)
         if now - self._back < clock.dead_s:
-            return  # after an outage, or a sleep in which the database slept too, everybody looks dead
+            return  # after an outage, or a sleep of the database too, everybody looks dead
         if host is None or self.name in host.running:
             self._missed = 0
         elif host.seen_s < 2 * clock.beat_s:  # an older row may be of before the turn began
@@ -357,8 +357,8 @@ class _Files:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, BinaryIO] = {}
-        self._given = {"out": 0, "err": 0}  # bytes that were given to the reader
-        self._digests = {"out": sha256(), "err": sha256()}  # of these
+        self._given = {"out": 0, "err": 0}  # bytes given to the reader
+        self._digests = {"out": sha256(), "err": sha256()}  # digests of these bytes
 
     def __enter__(self) -> Self:
         for stream, name, head in (("out", "stdout", FIRST_LINE), ("err", "stderr", b"")):

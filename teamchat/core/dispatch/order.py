@@ -1,8 +1,8 @@
-"""What a turn needs of another machine, as data, and what comes back of it.
+"""Orders for a turn on another machine, and the pieces that come back, as data.
 
 An order names an agent, never a command, an argument, a variable or a path of the machine that sends it: these belong
-to the host. The pieces that come back are what a process would have written here, and how it ended, so that parsers,
-receipts and the store do not know where a turn ran.
+to the host. The pieces that come back contain the output and the end of a process as if it had run here, so that
+parsers, receipts and the store do not know where a turn ran.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     turn: str = ""
     host: str = ""
     began: Began | None = None
-    """What was said of the start before."""
+    """The earlier report of the start."""
     out: str = ""
     """The SHA-256 of all that came from the standard output."""
     err: str = ""

@@ -23,7 +23,7 @@ def project_of(folder: Path) -> Project:
     try:
         if reason:
             raise HostUnavailable(f"{folder} is no project that a host could know: {reason}", "git init")
-        git("rev-parse", "--show-toplevel")  # which a bare repository has not
+        git("rev-parse", "--show-toplevel")  # a bare repository has none
         prefix = os.fsdecode(git("rev-parse", "--show-prefix")).removesuffix("\n")
         remotes = _remotes(git)
         root = _root(git)
@@ -86,7 +86,7 @@ def common_name(url: str) -> str | None:
         try:
             parts = urlsplit(url)
         except ValueError:
-            return None  # as with half of an IPv6 address
+            return None  # half of an IPv6 address, for example
         if parts.scheme == "file" or not parts.hostname:
             return None
         host, path = parts.hostname, parts.path

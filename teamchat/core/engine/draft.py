@@ -79,7 +79,7 @@ class Draft(Struct):
         process = self.state.process
         if process is None or route.part is None:
             return
-        part = replace(route.part, instead="", prompt="")  # which every later turn would store once more
+        part = replace(route.part, instead="", prompt="")  # otherwise every later turn would store them again
         done = Done(part, member, message, finding)
         self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
 

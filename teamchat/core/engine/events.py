@@ -37,7 +37,7 @@ class HumanSpoke(_Event, frozen=True):
     process: Process | None = None
     """The process that has the message as its task."""
     before: LastSaid | None = None
-    """What was said before it, without requests: members called by a message of markers only answer that."""
+    """The words before it, without requests: members called by a message of markers only answer those."""
     aside: tuple[int, ...] = ()
     """The numbers of held routes that it sets aside: the person stopped them before."""
     goes_on: bool = False
@@ -66,7 +66,7 @@ class TurnEnded(_Event, frozen=True):
     stopped: bool = False
     """Whether it was interrupted: then no other member gets its part of a process."""
     finding: Finding | None = None
-    """What the process reads in the reply."""
+    """The finding of the process in the reply."""
     words: bool = True
     """Whether the reply has more than markers."""
 
@@ -92,8 +92,8 @@ class MemberAnswered(_Event, frozen=True):
 class GroupRan(_Event, frozen=True):
     """All started turns of a group are over. Those of the routes `failed` have no reply.
 
-    What the group does is not given to other members after an interruption (`stopped`), nor if those who have answered
-    are `enough` to decide the process.
+    Its work is not given to other members after an interruption (`stopped`), nor if the answers are `enough` to decide
+    the process.
     """
 
     failed: tuple[int, ...] = ()

@@ -23,7 +23,7 @@ POLL_S = 0.1
 STARTING_S = 2.0
 """How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
 _PROCESS = regex(r"process ([1-9]\d{0,8}) ")  # 0 is many
-LONGEST_HOLDER = 300  # characters that are told of what a lock says
+LONGEST_HOLDER = 300  # characters of a lock file that are shown
 
 
 class Holder(Struct, frozen=True):
@@ -85,7 +85,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
         try:
             yield
         finally:
-            os.ftruncate(file, 0)  # so that nobody takes it for the next holder, who has yet to write its own
+            os.ftruncate(file, 0)  # otherwise the next holder would be mistaken for this one until it writes its own
     finally:
         os.close(file)
 

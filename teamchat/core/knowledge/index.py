@@ -32,7 +32,7 @@ from teamchat.core.text.words import TOKENIZER, spaced
 from teamchat.patterns import regex
 
 INDEX_NAME = "knowledge.db"
-VERSION = 4  # of the tables, and of how texts are read and cut; an index of another version is deleted
+VERSION = 4  # version of the tables and of how texts are read and cut; any other index is deleted
 BUSY_S = 30.0
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
 CANDIDATES = 200  # pieces considered for a prompt
@@ -169,7 +169,7 @@ class OpenIndex:
             content = read_source(file)
             digest = sha256(content).hexdigest() if content is not None else ""
             stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
-            with _transaction(self._db):  # of its own: who indexes the same files waits for one, not for all
+            with _transaction(self._db):  # one for each file: other indexers wait for this one, not for all
                 self._write(file, content, digest, stamp)
         if changed:
             with _transaction(self._db):

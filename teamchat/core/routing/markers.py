@@ -128,7 +128,7 @@ def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Mark
         return ()
     markers: list[Marker] = []
     block: int | None = None  # the index of the one that is open
-    backslashes: list[int] = []  # of escaped markers since it began
+    backslashes: list[int] = []  # backslashes of markers escaped since the block began
     says = cache(_says)  # many repeat themselves where there are many
     for seen, kind, why_not in _seen(text, author, pasted):
         body = seen["body"] or ""

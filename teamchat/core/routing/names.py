@@ -41,7 +41,7 @@ def fold(name: str) -> str:
     """
     if "\\" in name:
         name = _ESCAPE.sub("", name)
-    if name.isascii():  # what most names are has nothing else to fold
+    if name.isascii():  # a plain name has nothing else to fold
         return "".join(name.split()).replace("-", "").replace("_", "").lower()
     visible = _INVISIBLE.sub("", name)
     if len(visible) > _LONGEST_FOLDED and len(bare := _SEPARATOR.sub("", visible)) > _LONGEST_FOLDED:

@@ -30,7 +30,7 @@ def parse_targets(body: str) -> tuple[Target, ...]:
 
     `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
     """
-    if _SIGN.search(body) is None:  # as most are, of which a text may have a hundred thousand
+    if _SIGN.search(body) is None:  # most bodies have none, and a text may have a hundred thousand bodies
         return (Target((name,)),) if (name := body.strip()) else ()
     targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # many repeat themselves where there are many
     return tuple(target for item in _SEPARATOR.split(body) if (target := targets[item]))

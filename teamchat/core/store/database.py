@@ -82,7 +82,7 @@ class Database:
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        self._connection.create_function("spaced", 1, spaced, deterministic=True)  # of the index of words
+        self._connection.create_function("spaced", 1, spaced, deterministic=True)  # used by the index of words
         self._connection.row_factory = Row
 
     def _prepare(self) -> None:

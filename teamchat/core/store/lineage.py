@@ -3,7 +3,7 @@
 Messages that were undone keep their ids, and no prompt, list or summary has them.
 
 A session has a row for itself, and a branch one for each session whose messages it shares, up to the message `through`.
-Shared messages are not copied. What is hidden in one session is not hidden in another one.
+Shared messages are not copied. A message hidden in one session is not hidden in another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a list of conversations shows of each: its title, its queue, the turns that run, the last message."""
+"""The facts that a list shows for each conversation: its title, its queue, running turns, the last message."""
 
 from __future__ import annotations
 

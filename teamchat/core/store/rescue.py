@@ -74,7 +74,7 @@ MENDING = (
         SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
     *RECOUNT,
 )
-"""What is done about rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
+"""Statements that repair rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
 
 
 def rescue(damaged: Database, to: Path) -> dict[str, int]:

@@ -25,7 +25,7 @@ from teamchat.core.store.turn_events import TimedEvent, put_events
 if TYPE_CHECKING:
     from teamchat.core.worktrees import PlaceTurn
 
-LARGEST = 2**63 - 1  # that SQLite holds
+LARGEST = 2**63 - 1  # the largest integer of SQLite
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted", "stopped"]
 
 
@@ -71,7 +71,7 @@ class NewTurn(Struct, frozen=True):
     group: int | None = None
     """The id of the group's turn that keeps the state `before`, which this turn takes over."""
     admission: str | None = None
-    """What the agent may do, as `running_admissions` gives it."""
+    """The agent's rights, as in `running_admissions`."""
 
 
 class Turn(Struct, frozen=True):

@@ -119,7 +119,7 @@ def count_turn(db: Database, session: int, turn: int, store: str, child: str) ->
 
 
 def add_used(db: Database, session: int, turn: int, store: str, child: str, usage: Usage) -> None:
-    """Add the usage of a child's counted turn, as far as it is known."""
+    """Add the known usage of a child's counted turn."""
     known = {name: value for name in QUANTITIES if (value := getattr(usage, name)) is not None}
     _add(db, session, turn, store, child, known | {f"no_{name}": -1 for name in known})
 

@@ -71,8 +71,8 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 )
 """The agents that a team file may use without an `[agents]` table, by their full names."""
 
-TOKENS = 2_000_000  # of a session, which then pauses; the team file may say otherwise
-KEPT_TOKENS = 20_000  # of people's newest messages, quoted verbatim with a summary
+TOKENS = 2_000_000  # tokens after which a session pauses; the team file may change it
+KEPT_TOKENS = 20_000  # tokens of people's newest messages, quoted verbatim beside a summary
 MOST = 10**12
 """The largest number in a team file. The machine's own integers end somewhere above."""
 

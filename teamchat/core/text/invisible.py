@@ -54,7 +54,7 @@ def _tags(text: str) -> str:
 _FLAG = f"\U0001f3f4{_tags('gb')}(?:{'|'.join(map(_tags, ('eng', 'sct', 'wls')))})\U000e007f"
 _TAGS_OF_FLAG = 6
 _FLAGS_TAGS = "".join(map(_tags, sorted(set("gbengsctwls")))) + "\U000e007f"
-_NEEDED = {  # by characters, the places in which one of them is needed: each up to and with it
+_NEEDED = {  # the places where an invisible character is needed; each pattern ends with that character
     "\ufe0e\ufe0f": (f"[{_EMOJI}].", "[0-9#*].(?=\u20e3)"),
     "\u200d": (
         f"[{_EMOJI}].(?=[{_EMOJI}])",

@@ -62,7 +62,7 @@ def _in_another_case(start: str, rest: str) -> re.Pattern[str]:
 
 _compiled = cache(re.compile)
 _RUN = regex(rf"{RUN}{{{SHORTEST_RUN},}}+")
-_SPACED_HEX = regex(r"(?:(?:0x)?[2-7][0-9a-fA-F]{1,3},? ){5}")  # whose words are short
+_SPACED_HEX = regex(r"(?:(?:0x)?[2-7][0-9a-fA-F]{1,3},? ){5}")  # hexadecimal digits in short words
 _NOT_LINE_ENDS = regex(r"(\\++[nr]|[\r\n]++)|[^\r\n\\]++|\\++")
 _HELD = regex("|".join(held for held, _ in INSIDE))
 _BY_SIGN: defaultdict[str, list[tuple[int, tuple[str, str], str]]] = defaultdict(list)

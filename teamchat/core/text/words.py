@@ -66,10 +66,10 @@ def _most_common(text: str, count: int) -> list[str]:
     return [word for word, _ in nlargest(count, counted.items(), key=itemgetter(1))]
 
 
-MOST_PARTS = 32  # of a search; FTS5 is slow with thousands
+MOST_PARTS = 32  # parts of a search; FTS5 is slow with thousands
 BEFORE, AFTER = 60, 180  # characters of a snippet before and after the first word that was found
 _PART = regex(r'"([^"]*)"?(\*)?|([^\s"]+)')
-_LETTER = rf"[^\W_{APART}]"  # of a word with others
+_LETTER = rf"[^\W_{APART}]"  # a letter inside a word
 _WORDS = regex(rf"{_LETTER}+|[^\W_]")
 _END = f"(?!{_LETTER})"
 _SPACE = regex(r"\s+")

@@ -349,7 +349,7 @@ def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
 
 
 def _untold(steps: Iterable[TranscriptStep], told: tuple[str, str]) -> Iterator[TranscriptStep]:
-    """Leave out steps whose text is in the reply, or in the text of a failed turn, of which the end is cut."""
+    """Leave out steps whose text is in the reply, or in the text of a failed turn (whose end is cut)."""
     reply, text = told
     for step in steps:
         said = step.text.strip()

@@ -10,7 +10,7 @@ from teamchat.core.conversation.differences import differences
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 
-LONGEST = 1 << 20  # bytes of the patch of a turn
+LONGEST = 1 << 20  # bytes of a turn's patch
 CUT = f"[the rest is left out: the first {LONGEST:,} bytes are kept]"
 MOST_READ = 8 * LONGEST  # files of secrets, which are left out, may come first
 _HEAD = b"diff --git "

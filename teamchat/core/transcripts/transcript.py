@@ -120,7 +120,7 @@ class SaidEntry(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """What a person reads of it."""
+        """The text for a person."""
         return self.words or self.message.content
 
     @property

@@ -214,7 +214,7 @@ class Attempts(Struct):
             run.machine.check(planned)
             planned, stays = await run.live.take(planned)
             waited = await wait_to_start(planned, run.machine, run.stopper)
-            if waited or stays:  # for others, or for the end of a process that was kept
+            if waited or stays:  # it waited for others, or for the end of a kept process
                 run.machine.check(planned)
             if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
@@ -341,8 +341,8 @@ class Again(Enum):
     """The way in which the member's turn runs again, in words."""
 
     GONE = "begins a fresh session with the full context"  # the vendor session that it resumes is gone
-    UNREPORTED = "each further turn gets its own process"  # its kept process ended without reporting the turn
-    ELSEWHERE = "another host is asked"  # its host did not begin it because of a rate limit
+    UNREPORTED = "each further turn gets its own process"  # the kept process ended without reporting the turn
+    ELSEWHERE = "another host is asked"  # the host did not begin the turn because of a rate limit
     RETRY = "tries again"  # the failure may pass by itself
 
 

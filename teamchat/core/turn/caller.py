@@ -1,4 +1,4 @@
-"""The turns inside of which this process runs: an agent may run teamchat in its turn, and its agents again.
+"""The turns around this process: an agent may run teamchat in its turn, and its agents again.
 
 The agent of every turn has a token in its environment, and the store has with the turn what the agent may do. A
 teamchat finds the turn by the token or, whatever the agent did to its environment, by the guardians above it in the
@@ -217,7 +217,7 @@ class Caller(Struct, frozen=True):
     def spend(self, session: str, store: Path, usage: Usage) -> None:
         """Add the usage of an inner session's counted turn to each conversation around it."""
         for record in self.records:
-            with contextlib.suppress(TeamchatError), _store_of(record) as db:  # its own conversation has it stored
+            with contextlib.suppress(TeamchatError), _store_of(record) as db:  # the inner conversation has it stored
                 add_used(db, record.session, record.turn, _storable(store), session, usage)
 
     def budget(self) -> float | None:
@@ -462,7 +462,7 @@ def admit(folder: Path, team: Team, member: Member, rules: Rules, caller: Caller
     text.
     """
     secret = f"tct_{os.urandom(16).hex()}"
-    process = Path(os.path.realpath(folder.parent), folder.with_suffix("").name)  # as /proc names it
+    process = Path(os.path.realpath(folder.parent), folder.with_suffix("").name)  # the path that /proc shows
     admission = Admission(
         digest=sha256(secret.encode()).hexdigest(),
         process=process.name,

@@ -24,7 +24,7 @@ from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.make import need_worktree, usable
 from teamchat.core.worktrees.records import Opened
 
-_DIGITS = 12  # of a digest
+_DIGITS = 12  # characters of a digest
 
 
 class Carried(Struct, frozen=True):

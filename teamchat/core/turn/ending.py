@@ -1,6 +1,6 @@
 """The end of a turn, whatever the turn was for: stored in one transaction, told, and its folders removed.
 
-What the store cannot take is kept beside it until the next command, since the answer was paid for.
+An end that the store cannot take is kept beside it until the next command, since the answer was paid for.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ async def execute(
     collector = Collector(emit)
     member = turn.member
     program = turn.program if isinstance(turn.program, str) else turn.command.argv[0]
-    installed, login = None, None  # of a turn on a host its host tells
+    installed, login = None, None  # a host reports them for its turns
     if turn.setup.host is None:
         installed = installed_version(program, turn.agent.type.package)
         login = login_variables(turn.runner, member.cwd, turn.env, member.args)
@@ -173,7 +173,7 @@ async def followed(
     judged = refused if whole else _judged(refused, ending.folder)
     outcome, stopped = _outcome(ending, end, collector, judged, version), end.interrupted
     if there := ran():
-        where, ended = there  # what has started nothing has no exit code
+        where, ended = there  # without a process there is no exit code
         outcome = replace(outcome, exit_code=outcome.exit_code if ended else None, ran=where)
         stopped = stopped and not where.lost
     events = tuple(collector.events)

@@ -520,7 +520,7 @@ class Run:
     def remove(self, *folders: Path | None) -> None:
         """Remove a turn's folders in this order, up to the first that cannot be removed.
 
-        The last one stays longest: it reminds the next command of what is left to remove.
+        The last one stays longest: it reminds the next command to remove the rest.
         """
         if problem := remove(*filter(None, folders)):
             self.emit(Warned(problem))

@@ -79,7 +79,7 @@ class RunFile:
         self._file: int | None = None
         self._waiting: list[JsonLine] = []
         self._missing = self._size = self._replaced = 0
-        self._pieces = Counter[int]()  # bytes of the pieces of text that nothing has replaced, by the turn
+        self._pieces = Counter[int]()  # bytes of text pieces not replaced yet, by the turn
         self._torn = self._full = False
 
     def _begin(self, size: int) -> None:
@@ -207,7 +207,7 @@ def _number(path: Path) -> int:
 
 def _kept(file: BinaryIO) -> Iterator[bytes]:
     """List the lines of a file that are still needed. If there are too many, count those in the middle."""
-    replaced = dict[int, int]()  # by the turn, the place of the last line that replaces pieces
+    replaced = dict[int, int]()  # the place of the last line that replaces pieces, by the turn
     file.seek(0)
     for place, line in enumerate(map(_read, file)):
         if isinstance(line, TextLine | TurnFinishedLine):
@@ -270,7 +270,7 @@ class RunReader:
         self.number, self._run = 0, ""
         self._file: BinaryIO | None = None
         self._half: list[bytes] = []
-        self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were told
+        self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were reported
         self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
 
     def read(self) -> Iterator[JsonLine]:
@@ -282,7 +282,7 @@ class RunReader:
             yield from self._rest()
             if not self._moved():
                 return
-            yield from self._rest()  # what was appended before the other file took its place
+            yield from self._rest()  # lines appended before the other file took its place
             if not self._open():
                 return
 

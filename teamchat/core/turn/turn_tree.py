@@ -20,7 +20,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_LISTED = 1_000  # Changed files on a receipt; the checkpoints have all.
-_NOT_NAMED = ("private", "output")  # unless it has changed
+_NOT_NAMED = ("private", "output")  # paths left out for these reasons are named only if they changed
 SLOW_S = 240.0  # Seconds of a checkpoint from which on the receipt tells of it.
 
 

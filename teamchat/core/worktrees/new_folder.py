@@ -18,7 +18,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.core.worktrees.make import write_files
 from teamchat.core.worktrees.records import branch_name, folder_for
 
-NAME = "new+folder"  # which no member has
+NAME = "new+folder"  # no member can have this name
 
 
 def new_folder_of(state: Path, session: int, top: Path) -> Path:

@@ -40,10 +40,10 @@ from teamchat.runners.untrusted.regular_files import read_regular
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_REMOVING = "removing"  # beside what a removal has taken out, until the person is told
+_REMOVING = "removing"  # the name of the file beside removed work, until the person is told
 _LONGEST_S = 60.0
 _MOST_NAMED = 5
-_MODULES = "modules"  # where git keeps the repositories of a worktree's submodules, by their names
+_MODULES = "modules"  # git keeps the repositories of a worktree's submodules there, by their names
 
 
 class Removed(Struct, frozen=True):
@@ -297,7 +297,7 @@ def _detached(there: Opened) -> tuple[list[str], int]:
     lost = git("rev-list", "--no-walk", *sorted(tips), "--not", *known).decode().split() if tips else []
     if not lost:
         return [], 0
-    independent = git("merge-base", "--independent", *lost).decode().split()  # without those that another leads to
+    independent = git("merge-base", "--independent", *lost).decode().split()  # commits that no other one leads to
     return independent, int(git("rev-list", "--count", *lost, "--not", *known))
 
 

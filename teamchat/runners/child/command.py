@@ -26,7 +26,7 @@ from teamchat.runners.child import guardian
 from teamchat.runners.child.running import SpawnFailed, start_error
 from teamchat.runners.environment import for_child
 
-_LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a program that is read while it prints
+_LONGEST = 1 << 16  # bytes that `capture` returns; also of stderr of a program that is read while it prints
 
 _LOOKS_S = 0.02  # seconds between two looks at a program that runs
 _WATCHES_S = 0.2  # seconds between two looks at what a program has used
@@ -59,7 +59,7 @@ def run(
     cannot be started.
     """
     watch = _Watch(time.monotonic() + seconds, idle_s, stopped)
-    with TemporaryFile() as stdin:  # of a pipe, `communicate` writes nothing more once it has looked at the clock
+    with TemporaryFile() as stdin:  # with a pipe, `communicate` writes nothing more once it has looked at the clock
         stdin.write(given)
         stdin.seek(0)
         with _started(argv, cwd, env, stdin=stdin, stdout=PIPE, stderr=PIPE, umask=_PRIVATE) as process:

@@ -59,9 +59,9 @@ class LineFramer:
 
     def __init__(self, longest: int = ESCAPED * LONGEST_REPLY) -> None:
         self._longest = longest
-        self._open: list[bytes] = []  # of the line that is open
-        self._head = b""  # of one that is too long; then `_open` has its end
-        self._size = self._held = 0  # bytes of the line, and those in `_open`
+        self._open: list[bytes] = []  # pieces of the open line
+        self._head = b""  # the beginning of a line that is too long; `_open` has its end
+        self._size = self._held = 0  # bytes of the line, and of `_open`
 
     def push(self, chunk: bytes) -> list[bytes]:
         """Return the lines that this chunk completes, without their newlines."""
@@ -112,14 +112,14 @@ def framer_of(parser: EventParser) -> Framer:
 
 
 _TEXTS = (TextDelta, Text, Thinking)
-_NO_SIGNS = (Retry, Note)  # of life
+_NO_SIGNS = (Retry, Note)  # events that are no signs of life
 _ACTED_ON = (Retry, Done, VendorSession)
 SILENT = "silent for"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
-TICK_S = 0.1  # before a clock is judged: what was written until then is read meanwhile
-ANSWERED_S = 0.7  # of silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
+TICK_S = 0.1  # the wait before a clock is judged: output of that time is read meanwhile
+ANSWERED_S = 0.7  # silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
 LATE_S = 0.5  # a check that comes later than this may find unread output
 
 
@@ -169,7 +169,7 @@ class Stopper:
     """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once.
 
     After a first request with `only_turn`, whatever waits behind the turn still runs. Any thread and a signal's handler
-    may request it. A request also reaches the stoppers `within` this one, each of which stops one turn of several.
+    may request it. A request also reaches the stoppers `within` this one; each stops one turn of several.
     """
 
     def __init__(self) -> None:

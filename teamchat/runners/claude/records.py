@@ -18,8 +18,8 @@ from teamchat.runners.homes.records import first_lines, newest, text_of, used_at
 from teamchat.runners.untrusted.regular_files import open_regular
 
 _NO_NAME = regex(r"[^A-Za-z0-9]")
-_LONGEST_NAME = 200  # of a folder; Claude cuts a longer one there, and puts "-" and a hash behind it
-_OWN_WORDS = ("<command-", "<local-command-", "<bash-", "<system-reminder")  # which Claude writes for the person
+_LONGEST_NAME = 200  # characters of a folder's name; Claude cuts a longer one there, and puts "-" and a hash behind it
+_OWN_WORDS = ("<command-", "<local-command-", "<bash-", "<system-reminder")  # Claude writes these for the person
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:

@@ -26,7 +26,7 @@ ON = 'enabled=true,default_tools_approval_mode="approve"'
 AWAITED = f"required=true,startup_timeout_sec={git_server.STARTS_IN_S}"  # else the first tool calls come too early
 
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
-FILES = 8  # whose tables are kept: hardly anybody has more
+FILES = 8  # how many files' tables are kept: hardly anybody has more
 PROFILE = ".config.toml"
 SYSTEM = Path("/etc/codex/config.toml")
 

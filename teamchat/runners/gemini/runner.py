@@ -49,7 +49,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     }
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
-_ENDS_A_PATH = regex(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
+_ENDS_A_PATH = regex(r"[\s\\,;!?()\[\]{}]")  # unless a backslash stands before it
 _MENTION = regex(mention(r"[^\s,;!?()\[\]{}]"), re.ASCII)  # an `@` right before one of these was seen to stay text
 READS = "GEMINI.md of its folder and of the user, the user's "
 

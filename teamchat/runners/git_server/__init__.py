@@ -15,7 +15,7 @@ from pathlib import Path
 
 NAME = "teamchat"
 """The server's name in a CLI's configuration: its tools are `mcp__teamchat__git_log`, or `mcp_teamchat_git_log`."""
-STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
+STARTS_IN_S = 60  # the longest start that the CLIs are told to allow; it takes about a second
 _NEEDED = "2"  # the major version of `mcp`
 
 

@@ -29,11 +29,11 @@ AGENT = "teamchat"
 MACHINES = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))
 READ: Mapping[str, object] = {
     "*": "deny",
-    "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},  # as its own default asks
+    "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},  # opencode's own default asks
     **dict.fromkeys(("glob", "grep", "skill", "todowrite"), "allow"),
 }
 GIT = dict.fromkeys((".git", ".git/*", "*/.git", "*/.git/*"), "deny")  # its hooks and its configuration run programs
-_SUBSTITUTED = regex(r"\{(?=env:|file:)")  # before the text is read as JSON
+_SUBSTITUTED = regex(r"\{(?=env:|file:)")  # replaced before the text is read as JSON
 _EDITORS = frozenset({"write", "edit", "patch"})
 _TOOL_NAME = regex(r"[^\w-]", re.ASCII)
 
@@ -102,7 +102,7 @@ def _edited(cwd: Path) -> dict[str, str]:
 def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """List the denials in the user's rules, by permission."""
     for settings in _settings(env):
-        for name, on in table_of(settings, "tools").items():  # how rules were written before
+        for name, on in table_of(settings, "tools").items():  # the older way to write rules
             if on is False:
                 yield ("edit" if name in _EDITORS else name), {"*": "deny"}
         permission = settings.get("permission")

@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from teamchat.runners.terminal.tty import TICK_S, Failed, Stopped, Tty
 
 SETTLE_S = 0.3  # how long the prompt must stand there; programs write it at once
-ECHO_S = 0.15  # how long nothing must come after typing, when all of its echo is there or none
+ECHO_S = 0.15  # silence after typing, once its echo is complete or there is none
 SLOW_ECHO_S = 1.0  # and when some is there, or is the program's own: it may be busy, or take breaths in long lines
 LONGEST_ECHO_S = 60.0
-LEAVE_S = 2.0  # for the program to end after it was told to, and half of it after its terminal was hung up
+LEAVE_S = 2.0  # how long the program may take to leave; half of it again after its terminal was hung up
 SEEN_S = 1.0
 MAX_PROMPT = 1000  # characters of a line that are looked at: a pattern's cost grows with them
-END_OF_FILE = b"\x04"  # as the system's line editing, readline and their like take it, in an empty line
+END_OF_FILE = b"\x04"  # ends an empty line's input, for the system's line editing, readline and their like
 
 
 class Typist:
@@ -39,7 +39,7 @@ class Typist:
         self.pattern = re.compile(pattern)
         self.submit, self.leave, self.ready_s = submit.encode(), leave, ready_s
         self.mark = (0, 0)
-        self.told = (0, 0)  # where what was told of the answer ends
+        self.told = (0, 0)  # where the reported part of the answer ends
         self.has_told = False
         self.seen_at = 0.0
         self.tty = Tty(argv, self.seen)

@@ -53,11 +53,11 @@ class Doing(Struct):
     since: float
     folder: str = ""
     what: str = BEGINS
-    waits_until: float | None = None  # for a retry
+    waits_until: float | None = None  # when a retry begins
     used: Usage | None = None
     ended: float | None = None
     failed: bool = False
-    before: str = BEGINS  # what it did when its files were about to be recorded
+    before: str = BEGINS  # the action before its files were recorded
     host: str = ""
     says: str = ""  # the end of what it writes, of a member that is not alone
     place: str | None = None
@@ -175,7 +175,7 @@ def spent(doing: Doing, now: float) -> str:
 OPEN, DONE, SKIPPED = "·", "✓", "-"
 MOST_LISTED = 20  # subtasks that are listed; more are counted, with those that take longest
 SLOWEST = 3
-AROUND = 3  # lines besides those of the subtasks: the plan, those that are not shown, and the reducer
+AROUND = 3  # lines around the subtasks: the plan, the count of hidden ones, and the reducer
 
 
 class _Row(Struct, frozen=True):
@@ -320,7 +320,7 @@ def _most_telling(rows: Sequence[_Row], most: int) -> list[_Row]:
 def _drawn(rows: Sequence[_Row], now: float, width: int, look: Look, colour: Callable[[str], int]) -> Iterator[str]:
     numbers = len(str(max((row.number for row in rows), default=0)))
     names = min(max((cells(row.member) for row in rows), default=0), max(width // 4, 1))
-    free = max(width - numbers - names - 5, 0)  # beside the sign and the spaces
+    free = max(width - numbers - names - 5, 0)  # minus the sign and the spaces
     rights = [_right(row, now, min(width * 2 // 5, free)) for row in rows]
     right = max(map(cells, rights), default=0)
     room = free - (right + 3 if right else 0)

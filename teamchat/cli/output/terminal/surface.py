@@ -9,7 +9,7 @@ from typing import Protocol
 
 NARROWEST, WIDEST = 20, 300
 SIZE = (80, 24)
-ROWS_LEFT = 2  # of the screen, which the changing lines never take
+ROWS_LEFT = 2  # rows of the screen that the changing lines never take
 
 
 class Surface(Protocol):
@@ -37,9 +37,9 @@ class Surface(Protocol):
 class TerminalSurface:
     """Draws on a terminal, without any change of its modes.
 
-    The cursor rests on an empty line above the changing lines. What a person types meanwhile is echoed there, a resize
-    cannot move it to another line of text, and a program that is killed leaves a visible cursor in a usable place.
-    Without `moves` there are no changing lines. Raises what `to` does if the terminal is gone.
+    The cursor rests on an empty line above the changing lines. Keys typed meanwhile are echoed there, a resize cannot
+    move them to another line of text, and a killed program leaves a visible cursor in a usable place. Without `moves`
+    there are no changing lines. Raises what `to` does if the terminal is gone.
     """
 
     def __init__(self, to: io.RawIOBase, *, moves: bool) -> None:

@@ -111,7 +111,7 @@ class FilesPlan(Struct, frozen=True):
 
 
 _Work = tuple[str, FileChanges]
-"""What a turn or a check changed, and the name of its checkpoints."""
+"""The changes of a turn or a check, and the name of its checkpoints."""
 
 
 def _works(turns: Sequence[Turn], checks: Sequence[CheckRecord]) -> Iterator[_Work]:
@@ -177,7 +177,7 @@ def _taken(trees: WorkTrees, repository: GitRepository) -> dict[str, str]:
 
 
 def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
-    """Say of which turns nobody recorded the files, by the reason."""
+    """List the turns whose files nobody recorded, by the reason."""
     by_reason: dict[str, list[Turn]] = {}
     for turn in turns:
         changed = turn.outcome.changes if turn.outcome else None
@@ -296,7 +296,7 @@ def _ways(
 ) -> dict[str, str]:
     """Find paths with something in the way that checkpoints leave out, and where it is: there or above.
 
-    What the turns have left at a path themselves (`own`) goes, and is kept.
+    Files that the turns themselves left at a path (`own`) are moved away and kept.
     """
     missing = (path for path in plan.restore if path not in own and current.get(path) is None)
     ways = ((path, in_the_way(repository.top, path, current, plan.restore)) for path in missing)

@@ -2,7 +2,7 @@
 
 Undone messages keep their ids, and no prompt has a word of them: history and todo list leave them out, summaries that
 cover them no longer hold, and a vendor session that remembers them is not resumed. Lessons stay: a person has accepted
-them, and often they say what went wrong. What was spent stays spent.
+them, and often they say what went wrong. Tokens and money stay spent.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from teamchat.core.turn.run import Run, rules_of
 from teamchat.core.turn.run_events import Warned
 from teamchat.core.turn.run_file import tell_watchers
 
-MOST_PATHS = 20  # in a command that brings files back
+MOST_PATHS = 20  # paths in a command that brings files back
 
 
 class UndoProposal(Struct, frozen=True):
@@ -65,7 +65,7 @@ class UndoProposal(Struct, frozen=True):
 
 
 class RedoProposal(Struct, frozen=True):
-    """What a redo would do, as `UndoProposal`."""
+    """The effects of a redo, as in `UndoProposal`."""
 
     undo: Undo
     files: FilesPlan

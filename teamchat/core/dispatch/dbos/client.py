@@ -41,10 +41,10 @@ VERSION = f"orders-{FORMAT}"
 TURN, REST = "teamchat.turn", "teamchat.rest"
 OUTPUT = "output"
 OPEN = ("ENQUEUED", "PENDING", "DELAYED")
-LOOK_S = 0.5  # without a piece, after which a follower looks at something else
+LOOK_S = 0.5  # a follower waits so long for a piece before it looks at something else
 POLL_S = 0.03  # between two looks of SQLite, which notifies nobody
 WAKE_S = 1.0  # the same of PostgreSQL, which does
-EXPIRES_S = 86_400.0  # after which no host takes an order
+EXPIRES_S = 86_400.0  # no host takes an order that is older
 P = ParamSpec("P")
 T = TypeVar("T")
 

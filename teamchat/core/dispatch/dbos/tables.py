@@ -37,7 +37,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2", "tcp_user_timeout": "15000"}
 """By which a connection to another machine that has gone silent ends after 15 s: before a lease is over."""
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What the engine raises for a row that it has not written."""
+"""Errors that the engine raises for a row that it has not written."""
 EARLY_S, LONG_AGO_S = 60.0, 3e9
 """How far in the future and in the past a worker may have been seen."""
 CONNECT_S = 5
@@ -45,7 +45,7 @@ LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a worker says of itself; the fields are those of `HostSeen`. `machine` has a name that no other has."""
+    """A worker's report on itself; the fields are as in `HostSeen`. `machine` has a name that no other has."""
 
     machine: str = ""
     jobs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1

@@ -123,7 +123,7 @@ def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[
             continue
         rounds, first = divmod(number - 1, len(workers))
         others = (*workers[first + 1 :], *workers[:first])
-        begin = rounds % max(len(others), 1)  # what one worker fails at is shared among the others
+        begin = rounds % max(len(others), 1)  # the others share the subtasks that one worker failed at
         part = Part(
             process.kind,
             WORKER,

@@ -35,7 +35,7 @@ def stand_in(done: Done, member: str) -> str | None:
 
 
 def wrong_members(process: Process, least: int) -> str | None:
-    """Say what is wrong with the members, of whom there must be `least` different ones."""
+    """Say what is wrong with the members; there must be `least` different ones."""
     twice = next((name for name in process.members if process.members.count(name) > 1), None)
     if twice is not None:
         return f"{twice} is named twice"

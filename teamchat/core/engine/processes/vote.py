@@ -174,7 +174,7 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
     match written:
         case str() if len(written) <= _MOST:  # a longer one is not folded
             folded = fold_option(written)
-            meant = without_marks(folded)  # without the punctuation around it
+            meant = without_marks(folded)  # drops the punctuation around it
             return [option for option in options if fold_option(option) == folded] or [
                 option for option in options if meant and meant == without_marks(fold_option(option))
             ]

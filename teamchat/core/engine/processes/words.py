@@ -1,4 +1,4 @@
-"""What the members of a process answer, and what it came to, in words for a person instead of JSON."""
+"""The answers and the result of a process, in words for a person instead of JSON."""
 
 from __future__ import annotations
 
