@@ -77,7 +77,7 @@ def print_answers(answers: tuple[SessionAnswer, SessionAnswer]) -> None:
 
 
 def blocks(answer: SessionAnswer) -> Iterator[str]:
-    """What came after the message: who asked what, the replies, and a line for each turn."""
+    """Write everything after the message: the requests, the replies, and a line for each turn."""
     yield printable(f"{answer.session.name}, after {answer.to.id}")
     for said in answer.asked or (answer.to,):
         yield printable(f"{name_of(said)}: {one_line(said.content, LONGEST_ASKED)}")

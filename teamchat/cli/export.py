@@ -86,7 +86,7 @@ def export(
 
 
 def team_for_secrets(option: str | None) -> Team | None:
-    """The team, whose members' variables are secrets too. A broken team file does not hide what was said."""
+    """Load the team, whose members' variables are secrets too. A broken team file does not hide the conversation."""
     try:
         return find_team(option)
     except TeamchatError:
@@ -136,7 +136,7 @@ def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
 
 
 def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
+    """Read the process's umask; the only way is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

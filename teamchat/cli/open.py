@@ -73,7 +73,7 @@ and colours, held drawing, special keypads, other characters and colours."""
 
 @contextlib.contextmanager
 def put_back() -> Iterator[Callable[[], None]]:
-    """Restore the line settings at the end, and take the terminal from a process group that a program has given it to.
+    """Restore the line settings at the end, and take the terminal back from a process group that a program gave it to.
 
     The yielded function resets the screen, after a program that failed.
     """

@@ -37,7 +37,7 @@ EXAMPLE = "teamchat run debate 'Your question'"
 
 
 def _naming(option: str, help_: str, metavar: str = "NAME") -> Any:
-    """An option that names AI members."""
+    """Make an option that names AI members."""
     return typer.Option(option, metavar=metavar, autocompletion=ai_members, help=help_)
 
 
@@ -248,7 +248,7 @@ def with_a_task() -> str:
 
 
 def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of an option such as `max,sarah`, which may be given several times."""
+    """Parse the names of an option such as `max,sarah`, which may be given several times."""
     if not written:
         return ()
     names = tuple(name for target in parse_to(",".join(written)) for name in target.names)
@@ -258,7 +258,7 @@ def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def options_of(written: Sequence[str] | None) -> tuple[str, ...]:
-    """The options of a vote: one written list of them, or each by itself, which may then have commas in it."""
+    """Parse the options of a vote: one list of them, or each by itself, which may then contain commas."""
     if not written:
         return ()
     options = tuple(option.strip() for option in (written[0].split(",") if len(written) == 1 else written))
@@ -283,7 +283,7 @@ def reviewing(team: Team, process: Process) -> tuple[str, ...]:
 
 
 def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
-    """A note if the process takes more turns than may run without a pause."""
+    """Write a note if the process takes more turns than may run without a pause."""
     rules, turns = rules_of(team, bounds), strategy_of(process.kind).turns(process)
     if process.kind == "until":
         return ()  # it would be refused

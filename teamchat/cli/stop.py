@@ -74,7 +74,7 @@ def stop(place: PlaceOptions) -> None:
 
 
 def _stop_on_hosts(names: list[str]) -> set[str]:
-    """Stop turns that go on at their hosts without a teamchat here, and return those that the database knows.
+    """Stop turns that go on at their hosts without a teamchat here, and return the ones known to the database.
 
     Raises `HostUnavailable`.
     """

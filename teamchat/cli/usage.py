@@ -19,7 +19,7 @@ from teamchat.core.text.clean import printable
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """The rows as lines, each column as wide as its widest cell; the first `left` are text, the others numbers."""
+    """Align the rows, each column as wide as its widest cell; the first `left` are text, the others numbers."""
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
     for row in shown:

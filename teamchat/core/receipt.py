@@ -89,11 +89,11 @@ class Setup(Struct, frozen=True):
     asked_in: str | None = None
     """The later request that the message was written for, if it is another one."""
     host: str | None = None
-    """The host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host."""
+    """The host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has the host's."""
     row: AgentRow | None = None
     """The row of its program."""
     place: str | None = None
-    """The member's place in a process in which it does several parts at a time: `sarah#3`."""
+    """The member's place in a process, if it does several parts at a time: `sarah#3`."""
     lost: tuple[int, ...] = ()
     """The numbers of turns that the session has lost, because somebody continued it beside them.
 
@@ -107,10 +107,10 @@ class Setup(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """Where a turn ran on another machine: the host, the process of its worker, and the conditions.
+    """The place of a turn on another machine: the host, the process of its worker, and the conditions.
 
     The fields are those of `Setup`, and `teamchat` is the version there. It was `lost` if the host went away meanwhile,
-    and `gone` says how, in words that follow its name. Of a turn that did not begin only the host is known.
+    and `gone` says how, in words that follow its name. For a turn that did not begin, only the host is known.
     """
 
     host: str
@@ -178,14 +178,14 @@ class Outcome(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """The files that changed in the work tree, whoever changed them, relative to the folder of the member.
 
-    Where `changes` cannot tell, they are those of `reported`.
+    If `changes` cannot tell, they are the files of `reported`.
     """
     reported: tuple[str, ...] = ()
     """The files that the CLI says it changed, relative to the folder of the member."""
     changes: FileChanges | NoCheckpoint | None = None
     """How the files changed."""
     files_that_run: tuple[str, ...] = ()
-    """Changed files by which other tools run something (hooks, tasks, build rules), whoever changed them."""
+    """Changed files that make other tools run something (hooks, tasks, build rules), whoever changed them."""
     not_all_looked_at: bool = False
     """Whether there are more such files than are compared."""
     tools: int = 0

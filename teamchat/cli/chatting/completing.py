@@ -25,9 +25,9 @@ _LONGEST = 2000  # how many characters before the cursor are matched; the patter
 def offered(
     before: str, members: Sequence[str], commands: Iterable[str], files: Callable[[str], list[str]] = lambda _typed: []
 ) -> tuple[int, list[str]]:
-    """Say what may follow the text `before` the cursor, and how many characters of it are replaced.
+    """List the texts that may follow `before`, the text left of the cursor, with the number of characters they replace.
 
-    `files` are those that begin with what was typed.
+    `files` returns the files that begin with the typed text.
     """
     if match := _COMMAND.search(before):
         return len(match[1]), _beginning_with(match[1], commands)

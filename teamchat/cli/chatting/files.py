@@ -21,7 +21,7 @@ _ONE_WORD = regex(r"[\w./@%#=~-]*\w")
 
 
 class Files:
-    """The files below `root` that git knows or would add; without git there are none. Asking for some never blocks."""
+    """The files below `root` that git knows or would add; without git there are none. Asking for files never blocks."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._listed_at = root, 0.0
@@ -37,7 +37,7 @@ class Files:
             self._thread.start()
 
     def beginning_with(self, typed: str, *, wait: bool = False) -> list[str]:
-        """List the first files whose path begins so. With `wait` the first list is waited for a moment."""
+        """List the first files whose path begins with `typed`. With `wait` it waits a moment for the first list."""
         self.refresh()
         if wait and not self._listed_at and self._thread:
             self._thread.join(TAB_WAITS_S)

@@ -49,7 +49,7 @@ class Pastes:
         buffer.on_text_changed += lambda _: self._changed()
 
     def insert(self, data: str) -> None:
-        """Insert what a terminal says was pasted. A single line is as if it were typed."""
+        """Insert text that a terminal reports as pasted. A single line counts as typed."""
         text = data.replace("\r\n", "\n").replace("\r", "\n")
         if labels := self._image_labels(text):
             for label in labels:

@@ -136,7 +136,7 @@ class WaitingMessages:
             self.edited = None
 
     def put_back(self) -> None:
-        """Let the message that is edited wait again as it was, if there is one."""
+        """Let the edited message wait again unchanged, if there is one."""
         if self.edited:
             put_back_unsent(self._db, self.edited.id)
             self.edited = None
@@ -224,7 +224,7 @@ class Typing:
             self.shown.notice = STOPPED if stopped and self.hand.stopping else ""
 
     def turn_ended(self) -> None:
-        """Note that what was to stop has stopped."""
+        """Note that the requested stop is done."""
         if self.shown.notice in (STOPS, STOPS_ALL):
             self.shown.notice = ""
 
@@ -355,7 +355,7 @@ class Typing:
         return True
 
     def _stop_by_hand(self, stopper: Stopper, *, only_turn: bool = False) -> None:
-        """Stop by hand: what is typed from now on takes the place of what this stops."""
+        """Stop by hand: messages typed from now on take the place of the stopped work."""
         self.hand.stopping = self.hand.stopping or time.time()
         stopper.request(only_turn=only_turn)
 

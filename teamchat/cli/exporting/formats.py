@@ -36,7 +36,7 @@ SAID = {
 
 
 def when(milliseconds: int) -> str:
-    """Write a moment in local time; its milliseconds where no calendar has it."""
+    """Write a moment in local time; in milliseconds if it is too far away for a calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")  # noqa: DTZ006 (of any TZ)
     except (ValueError, OverflowError, OSError):

@@ -282,7 +282,7 @@ STYLES = {"light": "default", "dark": "github-dark"}
 
 
 def rendered(text: str) -> str:
-    """Render the text as HTML. One that is too long or nested too deeply is shown as it was written."""
+    """Render the text as HTML. A text that is too long or nested too deeply is shown unrendered."""
     shown = visible(text)
     if len(shown) > MOST_RENDERED or shown.count("[") > MOST_BRACKETS:
         return as_written(shown)

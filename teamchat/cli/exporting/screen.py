@@ -174,7 +174,7 @@ def _check_record(check: RanCheck) -> CheckRecord:
 
 
 def _stored(number: int, turn: MemberTurn) -> Turn:
-    """Build the turn under a number of its own: those of a branch may be given twice."""
+    """Build the turn under a number of its own: a branch may give the same number twice."""
     setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model, host=turn.host)
     return made_of(
         Turn,

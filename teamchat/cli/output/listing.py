@@ -163,7 +163,7 @@ def table(
 
 
 def called(session: Session) -> str:
-    """Say in which turn an agent began the session; empty if a person began it."""
+    """Name the turn whose agent began the session; empty if a person began it."""
     by = session.caller
     return f"begun in turn {by.turn} of {by.session} by {by.member}" if by else ""
 

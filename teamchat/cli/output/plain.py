@@ -46,9 +46,9 @@ from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:
-    """`unreported` says at the end what is unknown; with None every turn's line does.
+    """Piped output. `unreported` lists unknown values at the end; with None the line of each turn does.
 
-    `receipt` is the command that shows the receipt of a turn, and `of_check` that of a check, if there is one.
+    `receipt` makes the command for a turn's receipt, and `of_check` the one for a check, if there is one.
     """
 
     def __init__(

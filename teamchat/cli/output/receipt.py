@@ -136,7 +136,7 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
 
 
 def as_it_ran(turn: Turn) -> Setup:
-    """Return what the turn was given; on a host with the command, the environment and the folder that it had there."""
+    """Return the turn's setup; for a turn on a host, with its command, environment and folder there."""
     ran = turn.outcome.ran if turn.outcome else None
     if ran is None or not ran.executor:
         return turn.setup
@@ -145,7 +145,7 @@ def as_it_ran(turn: Turn) -> Setup:
 
 
 def host_in_words(turn: Turn, host: str) -> str:
-    """Name the host, with what is known of the turn there: `gpu1 (teamchat 0.1.0)`."""
+    """Name the host, with the known facts of the turn there: `gpu1 (teamchat 0.1.0)`."""
     ran = turn.outcome.ran if turn.outcome else None
     if turn.outcome and (ran is None or not ran.executor):
         return f"{host}, where it never began"
@@ -207,7 +207,7 @@ def short(word: str) -> str:
 
 
 def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
-    """List the parts of the prompt besides the messages, and what was left out or removed."""
+    """List the parts of the prompt besides the messages, and omitted or removed text."""
     shown = {"images": setup.images} if setup.images else {}
     for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)
@@ -295,7 +295,7 @@ def _change(change: FileChange, *, reported: bool) -> str:
 def _servers(turn: Turn) -> Collection[str]:
     """List the MCP servers that the user has set up for the turn's CLI; empty for an unknown program.
 
-    Those of a host are not known here.
+    Servers on a host are not known here.
     """
     if turn.setup.host:
         return ()

@@ -101,7 +101,7 @@ class Console:
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
         """Return the exit code of a run whose output was lost. Notes say what waits, and which command prints the rest.
 
-        There is no note if nobody wanted the rest (as behind `head`), or if nobody reads stderr any more.
+        It prints no note if nobody wanted the rest (as behind `head`), or if nobody reads stderr any more.
         """
         if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
             for line in (*closing_lines(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
@@ -146,7 +146,7 @@ class Console:
             self.hooks(event)
 
     def warn(self, text: str) -> None:
-        """Show a warning that is no part of the conversation. No recording has it."""
+        """Show a warning outside the conversation. No recording has it."""
         if self.file:
             self.file(Warned(text))
         self._show(lambda: self.output(Warned(text)))

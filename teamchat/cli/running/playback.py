@@ -107,7 +107,7 @@ def open_stage(cassette: Cassette, plays: Plays, show: ShownOptions | None, team
 
 
 class _WithoutReceipts(Struct, frozen=True):
-    """An output that refers to no receipts: a replay keeps none. Paths are those of the recorded `folders`."""
+    """An output that refers to no receipts: a replay keeps none. It takes the folders of members from `folders`."""
 
     inner: Output
     folders: Mapping[str, str]

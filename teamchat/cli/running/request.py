@@ -116,7 +116,7 @@ def send_message(
 def _send(
     team: Team, db: Database, session: Session, sent: Message, coordinator: ConversationCoordinator, *, shared: bool
 ) -> Awaitable[Conclusion]:
-    """Send the message, after a note on what is still on hold.
+    """Send the message, after a note on calls that are still on hold.
 
     Unsent messages that were handed over go out before a message that may be `shared`.
     """
@@ -213,7 +213,7 @@ def you_at_terminal(team: Team, speaker: str | None, show: ShownOptions) -> str 
 
 
 def _answer(team: Team, db: Database, session: Session, you: str) -> Message | None:
-    """Read what the person types; None if they leave the question open. Only a paste has several lines."""
+    """Read the person's answer; None if they leave the question open. Only a paste has several lines."""
     state = fitted(load_state(db, session.id, rules_of(team)))
     question = state.answered_by(you)
     if question is None:  # answered elsewhere meanwhile
@@ -253,7 +253,7 @@ def _typed(prompt: str) -> str:
 
 
 def _erase(line: str) -> None:
-    """Erase what was typed, which the run shows as a message. A line that may have been wrapped stays."""
+    """Erase the typed text: the run shows it as a message. A line that may have been wrapped stays."""
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.wrap import cells
 

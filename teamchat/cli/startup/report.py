@@ -39,7 +39,7 @@ class _Stream(io.FileIO):
 
 
 class _Out(_Stream):
-    """Standard output. Its errors can be told from those of other files."""
+    """Standard output. Its errors are distinct from errors of other files."""
 
     def write(self, data: Any, /) -> int:
         try:

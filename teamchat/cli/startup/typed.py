@@ -28,7 +28,7 @@ IN_SESSION = (
 TAKERS = {"--team": (*IN_SESSION, "compare", "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """The commands that take the options for team and session."""
 BEGINNERS = ("run", "send")
-"""Those that take `--new`."""
+"""Commands that take `--new`."""
 CONVERSATION = ("--new", "--session")
 ELSEWHERE = (*CONVERSATION, "--record", "--to")
 """The options of a hint that sends a refused message elsewhere, or to another member."""

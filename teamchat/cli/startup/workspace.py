@@ -311,7 +311,7 @@ def need_person(what: str) -> None:
 def need_trust(team: Team, *, give: bool) -> None:
     """Raise `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal.
 
-    Raises `GuardReached` in an agent's turn in which no other turn may begin.
+    Raises `GuardReached` in an agent's turn that may begin no other turn.
     """
     can_ask = sys.stdin.isatty() and sys.stderr.isatty()
     permission.need_trust(team, give=give, ask=partial(_trusts, team) if can_ask else None)

@@ -225,7 +225,7 @@ class Player:
         return any(member in (None, turn.identity.member) for turn in self.waiting)
 
     def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
-        """Take the recording of that turn, which is then played. Raises `NotRecorded`."""
+        """Take the recording of that turn; it is then played. Raises `NotRecorded`."""
         turn = self.find(identity, stdin)
         if turn is None:
             raise NotRecorded(identity, stdin)

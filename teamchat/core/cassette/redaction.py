@@ -157,7 +157,7 @@ def named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
 
 
 def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
-    """Split the output of a turn into lines, in the order in which the lines were complete."""
+    """Split the output of a turn into lines, in the order of their completion."""
     framers = {"out": LineFramer(MAX_OUTPUT_BYTES), "err": LineFramer(MAX_OUTPUT_BYTES)}
     lines, at = [], 0.0
     for chunk in chunks:

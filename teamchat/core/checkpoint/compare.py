@@ -36,7 +36,7 @@ def object_reader(repository: GitRepository, index: Path | None = None) -> Itera
 
 
 def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, ...]:
-    """List how the files of the tree `new` differ from those of `old`, by path; what moved is deleted and added.
+    """List how the files of the tree `new` differ from the files of `old`, by path; a moved file is deleted and added.
 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """

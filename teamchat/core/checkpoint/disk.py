@@ -28,7 +28,7 @@ def status_at(top: Path, path: str) -> os.stat_result | None:
 
 
 def own_output(top: Path) -> list[str]:
-    """List the files of the work tree to which this program's standard output and standard error are redirected."""
+    """List the files of the work tree that this program's standard output and standard error go to."""
     found = set[str]()
     for number in (1, 2):
         with suppress(OSError):  # it is closed
@@ -70,7 +70,7 @@ def tells_all_changes(top: Path) -> bool:
 def in_the_way(
     top: Path, path: str, known: Mapping[str, TreeEntry | None], wanted: Mapping[str, TreeEntry | None]
 ) -> str | None:
-    """Find what no checkpoint has at a path that is to be written, or above it; return its path, None for nothing.
+    """Find a file without a checkpoint at or above a path about to be written; return its path, None without one.
 
     `known` has what a checkpoint has, `wanted` what becomes of paths: what is known and goes is in nobody's way.
     """

@@ -1,4 +1,4 @@
-"""The git program: how it is found and run, with nothing of the user's environment that changes what it does."""
+"""The git program: how it is found and run, without environment variables of the user that change its behaviour."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST_ERROR = 300  # characters
 
 
 class GitFailed(Exception):
-    """git ended with an error; `told` is what it wrote to stderr, `code` its exit code."""
+    """git ended with an error; `told` is its text on stderr, `code` its exit code."""
 
     def __init__(self, command: str, told: bytes, code: int = 128) -> None:
         self.told, self.code = told, code

@@ -65,7 +65,7 @@ def relink(repository: GitRepository, folder: Path, linked: Path, moved: Path) -
 
     `linked` is where the work tree was when it was made or joined last.
 
-    It does what `git worktree repair` does, and keeps the name by which `linked_at` knows its own. Raises `OSError`.
+    It does the same as `git worktree repair`, and keeps the name that `linked_at` recognises. Raises `OSError`.
     """
     own = _own(repository, moved)
     if (earlier := _own(repository, linked)).exists() and not own.exists():
@@ -117,7 +117,7 @@ def branches(repository: GitRepository, state_folder: Path) -> set[str]:
 
 
 def _own(repository: GitRepository, folder: Path) -> Path:
-    """Return the folder in which the repository keeps HEAD and index of the work tree at `folder`."""
+    """Return the folder where the repository keeps HEAD and index of the work tree at `folder`."""
     digest = sha256(os.fsencode(folder)).hexdigest()[:12]
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 

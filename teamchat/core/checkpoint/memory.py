@@ -1,6 +1,6 @@
 """The memory of a look at the files, in a file beside the index: the next look asks only for changes.
 
-It holds for the index that it names. After a look that was killed it holds for none, and all is found anew.
+It is valid for the index that it names. After a killed look it is valid for none, and everything is found anew.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NOTHING: Stamp = (0, 0, 0, 0)
 
 
 class Permissions(Struct):
-    """The permissions of files: `number` files have the bits `most`, those of `others` are by path.
+    """The permissions of files: `number` files have the bits `most`; `others` has different bits by path.
 
-    A path without any, such as a link or a submodule, is among the others with None. `most` has to stay among the usual
-    ones, or those that have it have to be found again.
+    A path without any, such as a link or a submodule, is among the others with None. `most` has to stay a usual value,
+    or the files with it have to be found again.
     """
 
     most: int = 0
@@ -86,11 +86,11 @@ class Memory(Struct):
     ignored: list[str] = []
     """The folders that git ignored when a turn began last."""
     ignored_by: str = ""
-    """The digest of the rules by which they were ignored."""
+    """The digest of the rules that ignored them."""
     others: list[str] = []
     """The paths that git did not ignore and the index lacks."""
     others_by: str = ""
-    """The digest of the rules by which they were not ignored."""
+    """The digest of the rules that did not ignore them."""
     closed: list[str] = []
     """The folders that cannot be opened."""
     local: bool = False

@@ -27,9 +27,9 @@ NOBODY = {
 
 
 class Notes(Struct, frozen=True):
-    """`usual` has the permissions of most files by their modes in git, `bits` those of the others by their paths.
-
-    `folders` has those of the folders that are not `usual_folder`. `left_out`: paths, why, and a stamp of each.
+    """`usual` has the permissions of most files by their modes in git, `bits` the permissions of the others by their
+    paths. `folders` has the permissions of folders that are not `usual_folder`. `left_out`: paths, why, and a stamp of
+    each.
     """
 
     usual: dict[str, int] = {}

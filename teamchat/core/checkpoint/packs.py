@@ -1,7 +1,7 @@
 """Checkpoints on their way between two machines: a pack of git objects, made over a tree that both have.
 
-The pack is thin: what the receiver has is left out, and what changed is written as its difference. For git to do that,
-both sides make the same commit of the tree that they have in common, without parents, author and time.
+The pack is thin: objects that the receiver has are left out, and changed ones are written as differences. For git to do
+that, both sides make the same commit of the tree that they have in common, without parents, author and time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MADE = b"What both machines have.\n"
 
 
 class CheckpointPack(Struct, frozen=True, forbid_unknown_fields=True):
-    """A checkpoint, and the objects that it has beside those of the tree `base` (None: all of them)."""
+    """A checkpoint, and its objects that the tree `base` lacks (None: all of them)."""
 
     checkpoint: str
     base: str | None

@@ -1,4 +1,4 @@
-"""Paths in a work tree: which are safe, in which folders they are, and how they are shown."""
+"""Paths in a work tree: which are safe, what their folders are, and how they are shown."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def take(
 def begin_turn(
     repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None
 ) -> Begun:
-    """Record the files as `take` does, and note what is ignored now, for `end_turn`."""
+    """Record the files as `take` does, and note the files ignored now, for `end_turn`."""
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
         begun = _begun(shadow, at, *_taken(shadow, ref, limits, begins=True))
@@ -116,7 +116,7 @@ def begin_turn(
 
 
 def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
-    """Begin a turn with that checkpoint: what is ignored now is noted for its end."""
+    """Begin a turn with that checkpoint: the ignored files are noted for its end."""
     left_out = {omitted.path: omitted.why for omitted in checkpoint.left_out}
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
@@ -127,7 +127,7 @@ def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Be
 def end_and_begin(
     repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Begun:
-    """Take the checkpoint that ends a turn, as `end_turn` does, and note what is ignored: others may begin with it.
+    """Take the checkpoint that ends a turn, as `end_turn` does, and note the ignored files: others may begin with it.
 
     `begin_with` has other turns do so. One look at the files ends one turn and begins the others.
     """
@@ -165,7 +165,7 @@ def end_turn(
 
 
 def _since(shadow: Shadow, began: str) -> tuple[_Since, Path]:
-    """Read what was noted when the turn of the ref `began` began, and its file. Raises `CheckpointFailed`."""
+    """Read the note from the beginning of the turn with the ref `began`, and its file. Raises `CheckpointFailed`."""
     file = noted_at(shadow.repository, began)
     try:
         noted = json.loads(file.read_bytes())
@@ -250,7 +250,7 @@ class _Look(Struct):
     since: _Since | None = None
     after: str | None = None
     extra: set[str] = field(default_factory=set)
-    """The paths that the index is to have, although git may ignore them."""
+    """Paths for the index, although git may ignore them."""
     also: frozenset[str] = frozenset()
     """Paths among them that other checkpoints have, and that are therefore not secret."""
     earlier: set[str] = field(default_factory=set)
@@ -317,7 +317,7 @@ class _Look(Struct):
         return checkpoint
 
     def _lacking(self) -> set[str]:
-        """Find what the user's git tracks and our index lacks. Nothing is asked if the user's index is as it was."""
+        """Find files that the user's git tracks and our index lacks. It asks nothing while the user's index stays."""
         state = stamp(self.shadow.repository.git_dir / "index")
         if state == self.memory.users and not self.forgotten:
             return set()
@@ -362,7 +362,7 @@ class _Look(Struct):
         return rules_of(self.shadow.repository.top, (path for path in sizes if path != _OTHER_RULES), others)
 
     def _walk(self) -> None:
-        """Look at all folders but those that git ignored when a turn began last."""
+        """Look at all folders except the ones that git ignored when a turn began last."""
         memory, before = self.memory, self.memory.walked
         self._walk_without(memory.ignored)
         special = [path for path in self.found.special if not (self.since and path.endswith(RULES))]
@@ -401,7 +401,7 @@ class _Look(Struct):
         self.lines = self._read_rules()
 
     def _matching(self, folders: list[str]) -> list[str]:
-        """Return the folders that a rule names, without those in which it only names all files."""
+        """Return the folders that a rule names, except where it only names all files in them."""
         return named(self.shadow.git, folders) if folders else []
 
     def _others(self) -> list[str]:
@@ -451,7 +451,7 @@ class _Look(Struct):
         return older
 
     def _left_before(self) -> list[str]:
-        """List what the last look left out, and what may be neither in the index nor listed."""
+        """List the paths that the last look left out, and paths that may be neither in the index nor listed."""
         try:
             return _paths(self.shadow.file("left").read_bytes())
         except OSError:
@@ -560,7 +560,7 @@ class _Look(Struct):
         return self.memory.checkpoint
 
     def _remember(self, add: list[str], remove: list[str], held: set[str]) -> None:
-        """Update what is known of the files of the index to what it has now; `held` are files that it had before.
+        """Update the memory of the index's files to its current ones; `held` are files that it had before.
 
         A change of permissions changes the ctime that the index has, so they hold where git finds no difference. They
         are read after the index was written, and again for a while: two changes may have one ctime.
@@ -613,7 +613,7 @@ def _around(repositories: Iterable[str], files: Iterable[str]) -> set[str]:
 
 
 def _differing(printed: bytes) -> tuple[list[str], list[str]]:
-    """List the paths that are not as the index has them, and those that are gone."""
+    """List the paths that differ from the index, and the paths that are gone."""
     fields = _paths(printed)
     pairs = [(entry[-1:], path) for entry, path in zip(fields[::2], fields[1::2], strict=True)]
     return [path for sign, path in pairs if sign != "D"], [path for sign, path in pairs if sign == "D"]

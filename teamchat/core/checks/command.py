@@ -1,6 +1,6 @@
 """Runs the command of a check under a guardian, and judges how it ended.
 
-A check is green by its exit code 0 alone. An end that says nothing of the work is no red: a program that is missing, a
+A check is green by its exit code 0 alone. An end that says nothing about the work is not red: a missing program, a
 signal from elsewhere, a full disk, a person.
 """
 
@@ -150,7 +150,7 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
 
 
 def _with_expected(check: Check, verdict: CheckResult, output: bytes, stopper: Stopper) -> CheckResult:
-    """Match `expect` against the output; a green result in which it finds nothing becomes red.
+    """Match `expect` against the output; a green result without a match becomes red.
 
     The count is the sum of the numbers of its groups or, without any, of all that it matches, at the last match. A
     pattern can take for ever on a member's output, so it is matched in a process of its own.
@@ -254,7 +254,7 @@ class _Run:
 
 
 def _written(folder: Path) -> int:
-    """Count the bytes in the files of a check in `folder`, also those that were not read."""
+    """Count the bytes in the files of a check in `folder`, unread bytes included."""
     sizes = 0
     for name, ours in (("stdout", len(FIRST_LINE)), ("stderr", 0)):
         try:

@@ -124,7 +124,7 @@ class ConversationCoordinator:
         return [turn for turn in running_turns(self.run.db, self.run.session) if turn.setup.host]
 
     def recover(self, *, rejoined: bool = False) -> None:
-        """Close what a killed process left open. No other process may run the session.
+        """Close turns that a killed process left open. No other process may run the session.
 
         Raises `SessionBusy` for a turn that may go on at a host, unless those were `rejoined`.
         """
@@ -478,7 +478,7 @@ class ConversationCoordinator:
         return ended
 
     def _is_enough(self, last: Answer) -> bool:
-        """Whether the process of a group is decided by those who have answered, and by what the last one says."""
+        """Whether the answers so far, the `last` one included, decide the process of a group."""
         process = self.run.state.process
         if process is None or process.quorum is None or last.route.part is None:
             return False
@@ -499,7 +499,7 @@ class ConversationCoordinator:
         return not answer.failed
 
     async def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
-        """Turn the kept replies of a group into messages, in the order in which the members were named."""
+        """Turn the kept replies of a group into messages, in the order of the members' names in the call."""
         run = self.run
         replies: list[tuple[Turn, Posted[TurnEnded]]] = []
         turns = [get_turn(run.db, route.answer) for route in routes if route.answer is not None]

@@ -58,7 +58,7 @@ def learner_of(team: Team, name: str | None) -> Member:
 
 
 def lessons_in(answer: str, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Extract the lessons of an answer, one a line, without those that are `known`: ten at most.
+    """Extract the lessons of an answer, one a line, without `known` ones: ten at most.
 
     Later prompts contain them, so escape sequences, markers and well-known keys are taken out. A line that is too long
     for a lesson is left out, and so is one with markers nested more than `MOST_NESTED` deep. `MOST_LINES` are read.
@@ -98,7 +98,7 @@ def _without_markers(line: str) -> str:
 
 
 def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Lesson, ...]:
-    """Store all of the texts or none, as lessons of the session of that name. Returns those that are new."""
+    """Store all of the texts or none, as lessons of the session of that name. Returns the new ones."""
     with db.transaction():
         added = [add_lesson(db, text, session) for text in texts]
     return tuple(lesson for lesson, new in added if new)

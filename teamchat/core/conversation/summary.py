@@ -89,7 +89,7 @@ def _halved(said: Said) -> list[Said]:
 
 
 class HistoryPrompt(Struct, frozen=True):
-    """A question to `member` about the messages `said`, without those that the budget left out."""
+    """A question to `member` about the messages `said`, without messages that the budget left out."""
 
     team: Team
     member: Member

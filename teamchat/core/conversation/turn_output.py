@@ -43,7 +43,7 @@ def read_output(turn: Turn, folder: Path) -> tuple[Verdict, tuple[TimedEvent, ..
 
 
 def _lines(folder: Path, name: str, begin: int | None, framer: Framer) -> Iterator[bytes]:
-    """Read the lines of a file of output, from that byte on, as far as they can be read."""
+    """Read the readable lines of a file of output, from that byte on."""
     left = MAX_OUTPUT_BYTES  # the limit of a running turn
     with contextlib.suppress(OSError), open_output(folder, name) as file:
         if begin is None:

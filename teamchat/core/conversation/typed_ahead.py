@@ -40,7 +40,7 @@ RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 
 
 class Outgoing(Struct, frozen=True):
-    """A kept message that is to be stored now, with the `images` that it mentions.
+    """A kept message to store now, with the `images` that it mentions.
 
     `answers` is off if a question was asked after it was typed: the message does not answer that.
     """
@@ -115,7 +115,7 @@ class TypedAhead(Struct):
         return actions
 
     def _note_stopped(self, before: State, freed: Collection[int]) -> tuple[int, ...]:
-        """Note, and return, what a stop by hand has held since the state `before`, but for what goes on."""
+        """Note and return routes that a stop by hand has held since the state `before`, except those that go on."""
         run, hand = self.run, self.run.hand
         if hand:  # a route that was resumed and then failed is no longer stopped by hand
             on_hold = {(run.session, route.number) for route in run.state.held}

@@ -60,7 +60,7 @@ class _Over(Exception):
 
 
 class HostedTurn:
-    """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
+    """The turn `name` on `host`. `say` tells a person about its waits. Without an `order` it was ordered before.
 
     `began` is the host's report of its start. It is `lost` if the host went away while it ran, as `gone` says. It was
     `refused` if a piece of it cannot be read or is not signed. With `returns` its files went there, and `changes` finds
@@ -104,7 +104,7 @@ class HostedTurn:
         return self
 
     def follow_in(self, folder: Path) -> None:
-        """Keep its output in that folder, to which nothing is added that stands there."""
+        """Keep its output in that folder, without output that is already there."""
         self._folder, self._started = folder, time.monotonic()
 
     def over(self) -> None:
@@ -173,7 +173,7 @@ class HostedTurn:
             raise await self._refused("other output than its end says")
 
     async def _refused(self, what: str) -> _Over:
-        """Say why the turn is over for home. Its agent is stopped: nothing that comes of it is taken."""
+        """Say why the turn is over for home. Its agent is stopped, and all further pieces are ignored."""
         self.refused = True
         with suppress(Away):
             await self._dispatch.cancel(self.name)
@@ -372,7 +372,7 @@ class _Files:
         return self
 
     def add(self, piece: Output) -> bytes:
-        """Write what is new of a piece. Returns what its reader has not had."""
+        """Write the new part of a piece. Returns the part that its reader has not had."""
         file, given = self._files[piece.stream], self._given[piece.stream]
         head = len(FIRST_LINE) if piece.stream == "out" else 0
         stands = os.fstat(file.fileno()).st_size - head
@@ -388,7 +388,7 @@ class _Files:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """The SHA-256 of what was given of each stream."""
+        """The SHA-256 of each stream as given to the reader."""
         return self._digests["out"].hexdigest(), self._digests["err"].hexdigest()
 
     def __exit__(self, *_: object) -> None:

@@ -27,7 +27,8 @@ _HOST = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
-    """A git repository by what its clones have in common: where they are fetched from, and their first commit.
+    """A git repository, identified by the common facts of its clones: the address they are fetched from, and their
+    first commit.
 
     `folder` is the member's folder in it ("" for its top), with `/` between names.
     """
@@ -92,7 +93,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Began(Struct, frozen=True, forbid_unknown_fields=True, tag="began"):
-    """The host starts the agent: by which process of a worker (`executor`), with which command, where.
+    """The host starts the agent: the worker's process (`executor`), the command, the folder.
 
     `env` has the changed variables as `Setup` does. `login` and `version` are those of `Launch`.
     """
@@ -121,7 +122,7 @@ class Output(Struct, frozen=True, forbid_unknown_fields=True, tag="output"):
 class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
-    It travels as `Signed`: with the `turn` and the `host` whose end it is, and with what was said before it.
+    It travels as `Signed`, with its `turn` and `host`, and with the facts sent before it.
     """
 
     attempt: str
@@ -212,7 +213,7 @@ def is_host_name(name: str) -> bool:
 
 
 def minor(program: str) -> tuple[str, ...]:
-    """Return a version of teamchat without what may differ between two machines."""
+    """Return a version of teamchat without the part that may differ between two machines."""
     return tuple(program.split(".")[:2])
 
 

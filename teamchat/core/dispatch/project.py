@@ -78,7 +78,7 @@ def _root(git: GitProgram) -> str | None:
 
 
 def common_name(url: str) -> str | None:
-    """Reduce an address to what a repository's clones share: without scheme, user, password, port and `.git`.
+    """Reduce an address to the part that a repository's clones share: without scheme, user, password, port and `.git`.
 
     Returns None for a path of this machine, and for a server without a path, which many repositories have in common.
     """

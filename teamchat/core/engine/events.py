@@ -1,4 +1,4 @@
-"""What the engine is told (events, each with its time in seconds since the epoch), and what it wants done (actions)."""
+"""The engine's input (events, each with its time in seconds since the epoch) and its output (actions)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class MemberAnswered(_Event, frozen=True):
 
 
 class GroupRan(_Event, frozen=True):
-    """All started turns of a group are over. Those of the routes `failed` have no reply.
+    """All started turns of a group are over. The turns of the routes `failed` have no reply.
 
     Its work is not given to other members after an interruption (`stopped`), nor if the answers are `enough` to decide
     the process.
@@ -102,7 +102,7 @@ class GroupRan(_Event, frozen=True):
 
 
 class GroupDelivered(_Event, frozen=True):
-    """The replies of a group were stored as messages. `ends` is in the order in which the members were named."""
+    """The replies of a group were stored as messages. `ends` is in the order of the members' names in the call."""
 
     ends: tuple[TurnEnded, ...]
 
@@ -110,8 +110,8 @@ class GroupDelivered(_Event, frozen=True):
 class Resumed(_Event, frozen=True):
     """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
 
-    With `only`, the routes with these numbers and the rest of their groups run, even if set aside; everything else
-    stays as it is. A drop also takes out routes set aside, and with `only` nothing runs.
+    With `only`, the routes with these numbers and the rest of their groups run, even if set aside; all other routes
+    stay unchanged. A drop also takes out routes set aside, and with `only` nothing runs.
     """
 
     mode: ResumeMode = ResumeMode.RETRY
@@ -231,7 +231,7 @@ class Dropped(_Further, frozen=True):
 
 
 class PutAside(_Further, frozen=True):
-    """A route is set aside. `route` is as it was before, on hold."""
+    """A route is set aside. `route` is its state before, on hold."""
 
     route: Route
 

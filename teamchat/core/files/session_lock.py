@@ -21,7 +21,7 @@ from teamchat.runners.child.guardian import FIRST_PID, depth_of, named, number_h
 
 POLL_S = 0.1
 STARTING_S = 2.0
-"""How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
+"""How long to wait for a lock whose holder has ended: a child it was just starting holds it until its exec."""
 _PROCESS = regex(r"process ([1-9]\d{0,8}) ")  # 0 is many
 LONGEST_HOLDER = 300  # characters of a lock file that are shown
 
@@ -39,7 +39,7 @@ class Holder(Struct, frozen=True):
 
     @property
     def here(self) -> int | None:
-        """The number by which it is signalled from here; None if it cannot be seen, as in another container."""
+        """The number to signal it from here; None if it cannot be seen, as in another container."""
         return self.process if self.name is None else number_here(self.name)
 
 

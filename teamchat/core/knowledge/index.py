@@ -1,4 +1,4 @@
-"""The search index of a workspace's knowledge files, and the pieces into which their texts are cut.
+"""The search index of a workspace's knowledge files, and the pieces of their texts.
 
 The index is a cache: a damaged one is built again. A file is read again when its times or size change, and indexed
 again when its hash does. If nothing has changed, a turn only lists the folders. The index holds no messages and belongs
@@ -342,7 +342,7 @@ def _fitting(text: str, level: int = 0) -> list[str]:
 
 
 def _blocks(text: str, begins: Callable[[str], bool]) -> list[str]:
-    """Split the text before each line that follows a blank line, and for which `begins` is true."""
+    """Split the text before each line that follows a blank line and satisfies `begins`."""
     parts: list[list[str]] = [[]]
     blank = False
     for line in _LINE.findall(text):

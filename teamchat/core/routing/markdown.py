@@ -56,7 +56,7 @@ class Places:
         return [span.start for span in self.asides.spans]
 
     def at(self, position: int) -> Aside | None:
-        """Say what the character at `position` is part of."""
+        """Name the element that contains the character at `position`."""
         return _place_at(position, self._begins, self.asides.spans) or self._in_markdown(position)
 
     def _in_markdown(self, position: int) -> Aside | None:
@@ -98,7 +98,7 @@ class _Fence(Struct, frozen=True):
 
 
 class _Blocks(Struct):
-    """Walks the lines with what is open: list items (the columns of their content), a fence, a paragraph."""
+    """Walks the lines with the open blocks: list items (the columns of their content), a fence, a paragraph."""
 
     text: str
     items: list[int] = field(default_factory=list)

@@ -118,7 +118,7 @@ def _shown(text: str, position: int, author: Author) -> bool:
 
 
 class _Names:
-    """The names of members; `known` remembers what was written, since the same is written again and again."""
+    """The names of members; `known` remembers written names, since the same ones come again and again."""
 
     def __init__(self, names: Iterable[str], closest: Callable[[str], str | None] | None = None) -> None:
         self._folded = {fold(name) for name in names}

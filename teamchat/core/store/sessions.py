@@ -189,7 +189,7 @@ def rename_session(db: Database, session: int, title: str | None) -> None:
 
 
 def edits_of(db: Database, session: int) -> int:
-    """Count the messages of the session that have been hidden, without those that a redo brought back."""
+    """Count the hidden messages of the session, without messages that a redo brought back."""
     return db.number("SELECT edits FROM sessions WHERE id = ?", session)
 
 

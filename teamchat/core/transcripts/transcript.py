@@ -125,19 +125,19 @@ class SaidEntry(Struct, frozen=True):
 
     @property
     def state(self) -> tuple[str, ...]:
-        """What became of it, in words for a reader."""
+        """Its outcome, in words for a reader."""
         states = ("undone", self.undone), ("cleared: prompts begin after it", self.cleared)
         return tuple(words for words, holds in states if holds)
 
 
 Entry = SaidEntry | MemberTurn | RanCheck
-"""A message, a turn that gave none (one that failed, or one that is not over), or a check."""
+"""A message, a turn without one (it failed or is not over), or a check."""
 
 
 def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
     """Change every text in the value. `change` gets the name of its field and the text.
 
-    A value without a changed text is returned itself.
+    A value whose texts stay the same is returned itself.
     """
     if isinstance(value, str):
         return change(name, value) if value else value

@@ -188,7 +188,7 @@ class Attempts(Struct):
         return replace(planned, setup=replace(planned.setup, place=run.place_name(member, route)))
 
     def _rows(self, member: Member, agent: AgentSpec, session: str) -> Collection[str] | None:
-        """The rows that the next turn of the member's vendor session continues, where its CLI tells them.
+        """Return the rows that the next turn of the member's vendor session continues, if its CLI tells them.
 
         A replay has no record, nor has this machine one of a host. A process that stays goes on with what it knows.
         """

@@ -1,4 +1,4 @@
-"""A side turn: a turn of a member's CLI that is no part of the conversation. It has a receipt, and its cost counts.
+"""A side turn: a turn of a member's CLI outside the conversation. It has a receipt, and its cost counts.
 
 It makes no message, routes nothing, and its member does not remember it. Its end and its result are stored in one
 transaction. Until then, and whenever it fails, everything else stays as it was.

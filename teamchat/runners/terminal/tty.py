@@ -135,7 +135,7 @@ class Tty:
         return self._edited is None and not termios.tcgetattr(self._fd)[3] & termios.ICANON
 
     def relimit(self) -> bool:
-        """Restore the system's line editing, without which there is no end of file; False if it was never off."""
+        """Restore the system's line editing, which an end of file needs; False if it was never off."""
         if self._edited is None:
             return False
         termios.tcsetattr(self._fd, termios.TCSANOW, self._edited)
@@ -177,6 +177,6 @@ def _spawn(argv: list[str]) -> Any:
 
 
 def _as_a_shell_would() -> None:
-    """Restore the signals that Python ignores, and that a program would inherit so."""
+    """Restore signals that Python ignores; the program would inherit that."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -25,9 +25,9 @@ Kind = Literal["markdown", "code", "plain", "lines"]
 
 
 class MarkdownBlock(Struct, frozen=True):
-    """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`.
+    """`text` is the block as written; for code in a fence, `code` is the content of the fence, in that `language`.
 
-    `lines` are whole lines, with those that are empty, or a part of a line that is too long.
+    `lines` are whole lines, empty ones included, or a part of a line that is too long.
     """
 
     kind: Kind

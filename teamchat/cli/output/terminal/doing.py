@@ -47,7 +47,7 @@ ROOM_FOR_WORDS = 20  # columns
 
 
 class Doing(Struct):
-    """One member's line: what it does, since when, and the tokens that it has used so far, if they are known."""
+    """One member's status line: its action, the time, and the tokens so far, if they are known."""
 
     member: str
     since: float
@@ -93,7 +93,7 @@ class Doing(Struct):
                 self.waits_until = waited
 
     def record(self, *, over: bool) -> None:
-        """Show that its files are being recorded; once that is `over`, show again what it did before."""
+        """Show that the member's files are being recorded; once that is `over`, show the earlier action again."""
         if not over:
             self.before = self.what
         self.what = self.before if over else RECORDS
@@ -257,7 +257,7 @@ class Subtasks(Struct):
         look: Look,
         colour: Callable[[str], int],
     ) -> list[str]:
-        """Count the subtasks by their state and by host, and list those that take longest."""
+        """Count the subtasks by their state and by host, and list the slowest ones."""
         running = [row for row in rows if row.doing and not row.state and row.doing.ended is None]
         failed = sum(bool(row.doing and row.doing.failed) or row.state == SKIPPED for row in rows)
         counts = {"done": sum(row.state == DONE for row in rows), "running": len(running), "failed": failed}

@@ -84,7 +84,7 @@ SUMMARISED = 4_000  # how many characters of a message are read
 
 
 class _Turn(Struct):
-    """A turn that is shown. Those of a group keep their lines until they are told in the order of their names."""
+    """A turn that is shown. Members of a group keep their lines until they are shown in the order of their names."""
 
     voice: Voice
     number: int
@@ -103,10 +103,10 @@ class _Turn(Struct):
 class TerminalOutput:
     """Turns the events of a run into what a `Surface` shows.
 
-    `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
+    `names` are the members, and decide their colours; `people` are the persons who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number, or a
     whole message or a check, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
-    `unreported` says at the end what is unknown, and `excerpts` has the first lines of what a turn changed.
+    `unreported` lists unknown values at the end, and `excerpts` has the first lines of a turn's changes.
     """
 
     def __init__(

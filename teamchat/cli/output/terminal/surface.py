@@ -90,7 +90,7 @@ class TerminalSurface:
 
 
 def _drawn(lines: Sequence[str]) -> str:
-    """Draw the lines below an empty one, to which the cursor returns."""
+    """Draw the lines below an empty one; the cursor returns there."""
     if not lines:
         return ""
     return "".join(f"\n{line}" for line in lines) + f"\r\x1b[{len(lines)}A"

@@ -1,4 +1,4 @@
-"""What goes back in the files when turns are undone, or when an undo is redone; and what is in the way."""
+"""The changes to files when turns are undone or an undo is redone, and the obstacles."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TreePlan(Struct, frozen=True):
         return str(self.repository.top)
 
     def targets(self, *, force: bool) -> Mapping[str, TreeEntry | None]:
-        """Map each path to what it is to be; with `force` also paths that others changed, or with something above."""
+        """Map each path to its planned content; with `force` also paths changed by others or blocked above."""
         forced = {conflict.path: conflict.target for conflict in self.plan.conflicts} if force else {}
         moved = dict.fromkeys(path for path in self.above if force or path in self.keep)
         return {**moved, **self.plan.restore, **forced}
@@ -94,7 +94,7 @@ class FilesPlan(Struct, frozen=True):
         return tuple(tree.now for tree in self.trees)
 
     def apply(self, trees: WorkTrees, *, force: bool) -> tuple[KeptFile, ...]:
-        """Put the files back. After a kill, call it again. Returns what was kept because no checkpoint has it.
+        """Put the files back. After a kill, call it again. Returns the files kept because no checkpoint has them.
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
         """
@@ -128,7 +128,7 @@ def plan_undo_of_files(
 ) -> FilesPlan:
     """Plan how the files go back to before the undone turns and checks: all of them, in order.
 
-    The files as they are become the checkpoints of `name`. Raises `CheckpointFailed`.
+    The current files become the checkpoints of `name`. Raises `CheckpointFailed`.
     """
     by_top: dict[str, list[_Work]] = {}
     for work in _works(turns, checks):
@@ -167,7 +167,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
 
 
 def _names(trees: WorkTrees, name: str, tops: Iterable[str]) -> dict[str, str]:
-    """Name the ref of each work tree: those of one repository share its refs."""
+    """Name the ref of each work tree: work trees of one repository share its refs."""
     ends = (f"-{number}" if number else "" for number, _ in enumerate(tops))
     return {top: f"{trees.refs}/{name}{end}" for top, end in zip(tops, ends, strict=True)}
 

@@ -66,7 +66,7 @@ class UndoPlan(Struct, frozen=True):
     queue: tuple[Route, ...]
     """The queue after the undo: the calls of the undone turns are on hold in it."""
     again: tuple[Route, ...]
-    """The calls that a retry runs: those of the undone turns, and those of their groups that have no reply."""
+    """The calls that a retry runs: calls of the undone turns, and calls of their groups without a reply."""
     task: str | None
     """The task as it was."""
     task_changes: bool

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 def quiet() -> None:
-    """Keep the engine's log off the terminal: what a person has to know is said by us."""
+    """Keep the engine's log off the terminal: we report everything that a person has to know."""
     logger = logging.getLogger("dbos")
     logger.handlers = [logging.NullHandler()]
     logger.propagate = False
@@ -63,7 +63,7 @@ def queue_of(host: str) -> str:
 
 
 def rest_of(turn: str) -> str:
-    """Name the workflow with what a host had to say of a turn after it was cancelled."""
+    """Name the workflow with a host's report on a turn after it was cancelled."""
     return f"{turn}.rest"
 
 

@@ -29,7 +29,7 @@ FOREVER_S = 10 * 365 * 86_400
 
 
 class HostedWork(Protocol):
-    """A turn that runs in the event loop in which it was begun."""
+    """A turn that runs in the event loop where it began."""
 
     async def batch(self) -> list[SentPiece]:
         """Return the next pieces; none once the turn is over and all were given. It may be cancelled while it waits."""
@@ -103,7 +103,7 @@ class Service:
         return set(self._listed(workflow_ids=turns))
 
     def forget(self, before: datetime) -> None:
-        """Remove what the engine keeps of all turns that have ended before that time. Raises `Away`."""
+        """Remove the engine's data on all turns that ended before that time. Raises `Away`."""
         try:
             if old := self._listed(name=[TURN, REST], completed_before=before.isoformat()):
                 DBOS.delete_workflows(old)
@@ -111,7 +111,7 @@ class Service:
             raise self._tables.away(error) from None
 
     def close(self) -> None:
-        """Take no further order, and return when those that run are over. Blocks."""
+        """Take no further order, and return when the running ones are over. Blocks."""
         DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
 
 

@@ -164,7 +164,7 @@ def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None,
 
 
 def _pick(process: Process) -> Pick | None:
-    """Return what the judge picked, or the only answer if there is just one."""
+    """Return the judge's pick, or the only answer if there is just one."""
     if _open(process):
         return None
     labelled = answers(process)

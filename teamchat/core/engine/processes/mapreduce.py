@@ -60,7 +60,7 @@ class Subtask(Struct, frozen=True):
 
 
 class MapReduceReport(Struct, frozen=True):
-    """The plan and its progress. `fault` says what the last plan lacks, `message` is the result of the reducer."""
+    """The plan and its progress. `fault` names the defect of the last plan, `message` is the result of the reducer."""
 
     kind: str
     planner: str

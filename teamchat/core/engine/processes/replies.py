@@ -21,7 +21,7 @@ from teamchat.runners.untrusted.json import not_too_deep
 from teamchat.runners.untrusted.settings_json import LARGEST_JSON5
 
 BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
-"""All layers but the todo list, to which an answer that others may not see yet can add."""
+"""All layers but the todo list: an answer that others may not see yet can add to it."""
 
 
 def seats(done: Iterable[Done]) -> dict[str, Done]:

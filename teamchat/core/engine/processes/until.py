@@ -332,7 +332,7 @@ def decided(process: Process) -> bool:
 
 
 def next_command(process: Process) -> str | None:
-    """Return the command that accepts the protected files for which a check is red."""
+    """Return the command that accepts the protected files that make a check red."""
     paths = [*dict.fromkeys(path for check in Seen.of(process).red for path in check.touched)]
     if not paths:
         return None

@@ -103,7 +103,7 @@ def check(process: Process) -> str | None:
 
 
 def step(process: Process) -> Step | None:
-    """Call all members as one group, in the order in which they are named; then call once more those without a vote."""
+    """Call all members as one group, in the order of their names in the call; then call those without a vote again."""
     if process.quorum and decided(process):
         return None
     voted = seats(process.of(MEMBER))
