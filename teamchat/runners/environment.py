@@ -64,15 +64,15 @@ def environment(
     command_env: Mapping[str, str],
     tmpdir: Path | None = None,
 ) -> dict[str, str]:
-    """Build the environment of an agent: without the keys of other vendors in `foreign`, except those of `keep`.
+    """Build the environment of an agent: without the keys of other vendors in `foreign`, except the keys in `keep`.
 
-    The variables of a git hook (`GIT_LOCAL`) and those that no child gets (`for_child`) are not passed on either.
+    The variables of a git hook (`GIT_LOCAL`) and variables that no child gets (`for_child`) are not passed on either.
 
     `add` is the team file's. It overrides everything except the variables that a command builds on it
     (`BUILT_ON_THE_MEMBERS`). `CLAUDECODE` is always removed: with it an agent thinks that it runs inside another one.
     `homes` are the variables that name a CLI's user folder. Empty ones are removed, too: with an empty
     CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working folder as the user's, and runs the hooks of a repository's
-    settings.json. Without `tmpdir` TMPDIR stays as it is.
+    settings.json. Without `tmpdir` TMPDIR stays unchanged.
     """
     left_out = set(foreign).difference(keep) | GIT_LOCAL
     result = {name: value for name, value in inherited.items() if name not in left_out}

@@ -172,7 +172,7 @@ def failure_of(row: AgentRow, text: str, exit_code: int, stderr_tail: str) -> Fa
 
 
 def _searched(pattern: str, text: str) -> tuple[int, int] | None:
-    """Find the characters in which the pattern matches; None if it does not. Raises `TimeoutError`.
+    """Find the characters that the pattern matches; None if it does not match. Raises `TimeoutError`.
 
     Another process searches, since no search of Python's own can be stopped, and some take for ever.
     """
@@ -241,7 +241,7 @@ class PipeRunner(Runner):
         """Make an `@path` of others inert where the path exists: several CLIs add such a file to their prompt.
 
         Seen in qwen 0.24.4, vibe 3.0.2 and cline 3.0.65. Nothing else is escaped, so that a plain program reads the
-        text as it was written.
+        text unchanged.
         """
         if self.row.mentions != "inert" or "@" not in prompt:
             return super().prepare(prompt, typed=typed, exists=exists)

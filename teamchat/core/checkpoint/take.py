@@ -155,7 +155,7 @@ def end_turn(
 ) -> Checkpoint:
     """Take the checkpoint after a turn, whose first checkpoint has the ref `began`.
 
-    A file that was unrecorded before the turn is no part of it: git ignored the file, or it was elsewhere.
+    A file that was unrecorded before the turn is not part of it: git ignored the file, or it was elsewhere.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
         since, file = _since(shadow, began)
@@ -180,7 +180,7 @@ def take_restored(
 ) -> str:
     """Make the checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
 
-    No file is read, so what somebody else changes at the same time is their change, and no part of it. Raises
+    No file is read, so a simultaneous change by somebody else stays their change, and is not part of it. Raises
     `CheckpointFailed`.
     """
     with _opened(repository, state_folder, ref, None) as shadow:

@@ -51,7 +51,7 @@ class Waiting(Struct, frozen=True):
 def waiting_in(db: Database, session: int) -> list[Waiting]:
     """List what waits in a session that no process runs, in the order of the queue; what is set aside comes last.
 
-    A question that a person is asked is no part of it, nor is what only waits for the answer.
+    A person's open question is not part of it, nor are calls that only wait for the answer.
     """
     log, queue = SqliteLog(db, session), open_routes(db, session)
     there = {route.status for route in queue}

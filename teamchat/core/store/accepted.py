@@ -1,4 +1,4 @@
-"""Changes of protected files that a person accepted: a session's paths, each with its content."""
+"""Changes of protected files that a person accepted: the paths of a session, each with its accepted content."""
 
 from __future__ import annotations
 

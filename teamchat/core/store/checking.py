@@ -1,4 +1,4 @@
-"""Whether a store holds what a healthy one does: every page, every reference, and every row as a value."""
+"""Whether a store is healthy: every page, every reference, and every row as a value."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ KINDS = (
     CheckedRows("clear", "clears", "id", a_clear, ", '' AS message"),
     CheckedRows("lesson", "lessons", "id", a_lesson),
 )
-"""In an order in which rows refer to earlier ones, except the messages of turns."""
+"""The tables in an order where rows refer to earlier ones, except the messages of turns."""
 SUMS = (
     CheckedRows("sum of turns", "usage", "session, member, model, memory", a_usage_row),
     CheckedRows("sum of turns", "vendor_usage", "session, member, vendor_session", a_vendor_usage),

@@ -270,7 +270,7 @@ class Database:
             tell()
 
     def roll_back(self) -> None:
-        """Undo what the transaction wrote."""
+        """Undo the writes of the transaction."""
         self._stored.clear()
         if self.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")

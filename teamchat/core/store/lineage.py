@@ -1,4 +1,4 @@
-"""The messages of a session: its own and, for a branch, those that it shares with the sessions before it.
+"""The messages of a session: its own and, for a branch, the messages shared with the sessions before it.
 
 Messages that were undone keep their ids, and no prompt, list or summary has them.
 
@@ -88,7 +88,7 @@ def last_shared(db: Database, session: int, other: int) -> str | None:
 
 
 def owner_of(db: Database, place: int) -> int:
-    """Return the session in which the message with that store id was said."""
+    """Return the session where the message with that store id was said."""
     return db.number("SELECT session FROM messages WHERE id = ?", place)
 
 

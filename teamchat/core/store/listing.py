@@ -75,7 +75,7 @@ def list_sessions(db: Database) -> list[Listed]:
 
 
 def title_of(db: Database, session: Session) -> str:
-    """Return the given title, or else the first words said; in a branch, those of its own first message."""
+    """Return the given title, or else the first words of the session; for a branch, of its own first message."""
     if session.title is not None:
         return session.title
     heads = (db.scalar(str, sql, session.id) for sql in (OWN_FIRST, SHARED_FIRST))

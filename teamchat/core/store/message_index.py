@@ -1,8 +1,8 @@
 """The FTS5 index of the messages' words.
 
-Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together:
-some hundreds while they are stored, and what is missing before a search. The latest time of them is kept, too, so
-that a search from a time on begins near it.
+Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together: some
+hundreds while they are stored, and the missing ones before a search. The latest time of them is kept, too, so that a
+search from a time on begins near it.
 """
 
 from __future__ import annotations

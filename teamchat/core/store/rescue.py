@@ -78,7 +78,7 @@ MENDING = (
 
 
 def rescue(damaged: Database, to: Path) -> dict[str, int]:
-    """Copy every readable row into a new store, except those that need lost ones. Return the number of rows by kind.
+    """Copy every readable row into a new store, except rows that need lost ones. Return the number of rows by kind.
 
     Raises `StoreError` if the new store cannot be written.
     """

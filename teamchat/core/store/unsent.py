@@ -84,7 +84,7 @@ def hand_over(
 
 
 def kept_of(db: Database, session: int) -> list[Unsent]:
-    """List all unsent messages in the order typed, including those that a person edits."""
+    """List all unsent messages in the order typed, including messages that a person edits."""
     return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? AND sent IS NULL ORDER BY id", session)
 
 
@@ -125,7 +125,7 @@ def edit_unsent(db: Database, number: int) -> bool:
 
 
 def put_back_unsent(db: Database, number: int) -> None:
-    """Let the message with that id wait again as it was."""
+    """Let the message with that id wait again unchanged."""
     db.execute("UPDATE unsent SET editor = NULL WHERE id = ?", number)
 
 

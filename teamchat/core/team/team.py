@@ -176,7 +176,7 @@ class Team(Struct, frozen=True):
     redact: bool = True
     """Whether secrets are removed from what goes from one vendor to another (`core/context/history.py`)."""
     keep_checkpoints_s: float = 30 * 86_400.0
-    """The age in seconds from which on checkpoints of files are removed."""
+    """The age in seconds at which checkpoints of files are removed."""
     knowledge_tokens: int = 4000
     """The maximum size of this layer; 0 switches it off."""
     experience_tokens: int = 500

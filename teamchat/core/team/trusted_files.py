@@ -1,4 +1,4 @@
-"""The files whose content decides what a team's trusted commands do.
+"""The files whose content decides the effect of a team's trusted commands.
 
 They are programs of the workspace; scripts that `command`, `args` or a value of `env` names, also inside a shell's
 text or by a module's name; and programs in the folders of `env.PATH`. What such a script loads is not known.
@@ -138,7 +138,7 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
 
 
 def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
-    """List the files named by whole words, or by the parts after `=`; in a shell's text only those that it runs."""
+    """List the files named by whole words, or by the parts after `=`; in a shell's text only files that it runs."""
     for word in (*words, *_modules(words)):
         for part in {word, word.partition("=")[2]}:
             yield from _named(part, folders[0])

@@ -19,7 +19,7 @@ def may_write(member: Member, agent: AgentSpec) -> bool:
 
 
 def may_write_file(member: Member, agent: AgentSpec, cwd: Path, file: Path) -> bool:
-    """Return whether the member may write the file in a turn in the folder `cwd`, to which "edit" bounds a CLI."""
+    """Return whether the member may write the file in a turn in `cwd`; "edit" bounds a CLI to that folder."""
     if member.access == "edit" and _is_bounded(member, agent):
         return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(cwd))
     return may_write(member, agent)

@@ -32,7 +32,7 @@ _WRITTEN_IN_ASCII, _WRITTEN = regex(f"({_ESCAPED})"), regex(f"([{INVISIBLE}]++|{
 
 
 class View(Struct, frozen=True):
-    """A text as it is meant, and where each part of it begins there (`places`) and in the original (`starts`)."""
+    """A decoded text, and where each part of it begins there (`places`) and in the original (`starts`)."""
 
     text: str
     places: list[int]

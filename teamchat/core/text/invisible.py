@@ -99,7 +99,7 @@ def without_invisible(text: str) -> str:
 
 
 def with_codes(text: str) -> str:
-    """Write codes for the invisible characters in `text` that writing does not need, and for those that turn it."""
+    """Write codes for the invisible characters in `text` that writing does not need, and for marks that turn it."""
     if text.isascii():
         return text
     pieces = CodedPieces()

@@ -163,4 +163,4 @@ INSIDE: tuple[tuple[str, str], ...] = (
         rf"(?<!{URL_SAFE})[MNO](?=[A-Za-z]*[0-9]){URL_SAFE}{{23,25}}\.{URL_SAFE}{{6}}\.{URL_SAFE}{{27,38}}{_END}",
     ),
 )
-"""Well-known keys that do not begin with a fixed text: what each holds, which is looked for fast, and the whole."""
+"""Well-known keys that do not begin with a fixed text: a fixed part of each, which is found fast, and the whole."""

@@ -62,7 +62,7 @@ def without_marks(text: str) -> str:
 
 
 def folded(word: str) -> str:
-    """Fold a word into the form in which words are compared."""
+    """Fold a word for comparison."""
     return unicodedata.normalize("NFKC", word).casefold()
 
 

@@ -141,7 +141,7 @@ def _may_hold_a_secret(text: str) -> bool:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Sort the spans, and join those that overlap or touch."""
+    """Sort the spans, and join spans that overlap or touch."""
     merged = list[Span]()
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:

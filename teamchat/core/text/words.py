@@ -1,4 +1,4 @@
-"""The words by which a text is searched, and the search as FTS5 understands it.
+"""The words that make a text searchable, and the search in the syntax of FTS5.
 
 FTS5's `unicode61` takes a run of a script without spaces, such as Chinese or Thai, for one word, together with adjacent
 letters and digits. So those characters are set apart where a text is indexed (`spaced`), and searched in adjacent pairs
@@ -113,7 +113,7 @@ def match_of(parts: Sequence[Phrase]) -> str:
 def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
     """Return the text around the first place that was found; the text's beginning if nothing is found.
 
-    FTS5's own snippet takes minutes for a long text in which every word is found.
+    FTS5's own snippet takes minutes for a long text where every word matches.
     """
     folded = _folded(text)
     patterns = [_pattern(part) for part in parts]

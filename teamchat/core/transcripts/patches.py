@@ -17,7 +17,7 @@ _HEAD = b"diff --git "
 
 
 def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
-    """Build the patch of a turn without its secrets; say why there is none, if it is no longer known."""
+    """Build the patch of a turn without its secrets; say why it is no longer known, if so."""
     try:
         patch = _beginning(
             piece for difference in differences(state, (turn,)) for piece in difference.patch(binary=False)

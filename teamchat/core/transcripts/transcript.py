@@ -194,7 +194,7 @@ class Transcript(Struct, frozen=True):
     title: str | None = None
     """The title that a person gave it."""
     result: Result | None = None
-    """The result of the process with which the conversation ended."""
+    """The result of the process that ended the conversation."""
     merges: tuple[str, ...] = ()
     """The commands that bring in the members' changes in their worktrees."""
     spent: UsageSums | None = None

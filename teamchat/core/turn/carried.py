@@ -41,7 +41,7 @@ class Carried(Struct, frozen=True):
         return f"refs/teamchat/hosts/{key}"
 
     def files(self, heads: Sequence[str]) -> OrderFiles:
-        """Pack the files as they are now, as a change to the last ones that the host saw or to its clones' `heads`.
+        """Pack the current files, as a change to the last ones that the host saw or to its clones' `heads`.
 
         Blocks while git works. Raises `HostUnavailable` if there is too much to send, and `CheckpointFailed`.
         """
@@ -56,7 +56,7 @@ class Carried(Struct, frozen=True):
         return OrderFiles(f"{tree.refs}", tree.member, tree.session_name, packed)
 
     def forget(self) -> None:
-        """Forget what the host has seen, because it lost it: the next turn sends all. Raises `CheckpointFailed`."""
+        """Forget the files on the host, because it lost them: the next turn sends all. Raises `CheckpointFailed`."""
         set_refs(self.there.home, self.state, {self._known: None})
 
     def bring(self, packed: CheckpointPack) -> None:

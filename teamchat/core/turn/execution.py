@@ -135,7 +135,7 @@ async def execute(
 
 
 class Ending(Struct, frozen=True):
-    """The basis for judging the end of a turn, beside its output; fields without text are those of `execute`."""
+    """The basis for judging the end of a turn, beside its output; the other fields are as for `execute`."""
 
     runner: Runner
     folder: Path

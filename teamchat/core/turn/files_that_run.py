@@ -60,7 +60,7 @@ def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
 def look(what: Launch) -> Callable[[Exit], Exit] | None:
     """Look at the known files before a process starts. Return a function that adds changed ones to its exit.
 
-    It looks at the known names in the folder and at the root of its repository, and for those of git in repositories
+    It looks at the known names in the folder and at the root of its repository, and at git's names in repositories
     below. Paths are relative to the folder. Returns None for a process that cannot write.
     """
     if not what.may_write:

@@ -105,7 +105,7 @@ def plan_hosted(
     scratch: Path,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
-    """Plan a turn on a host: it is sent as data, from which the host makes a command."""
+    """Plan a turn on a host: it is sent as data, and the host makes a command of it."""
     runner = agent.type.runner
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     command = Command((agent.name,))

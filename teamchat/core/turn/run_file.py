@@ -61,7 +61,7 @@ def _new(path: Path) -> Path:
 
 
 def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent) -> None:
-    """Tell watchers what a command without a turn did: behind the lines of the last run."""
+    """Tell watchers about a command without a turn: behind the lines of the last run."""
     with contextlib.closing(RunFile(run_file(state, session), name, further=True)) as file:
         file(event)
 
@@ -69,8 +69,8 @@ def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent
 class RunFile:
     """Appends a run's lines to its file, which the first line begins. `session` is the session's name.
 
-    Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines come
-    behind those of the last run.
+    Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines follow
+    the last run's lines.
     """
 
     def __init__(self, path: Path, session: str, *, further: bool = False) -> None:
@@ -155,7 +155,7 @@ class RunFile:
         return max(written - len(before), 0)
 
     def _write_anew(self) -> None:
-        """Write the file without lines that nobody needs any more. Without room for that, it stays as it is."""
+        """Write the file without lines that nobody needs any more. Without room for that, it stays unchanged."""
         self._full = self._size > LARGEST
         if self._file is None:
             return
@@ -274,7 +274,7 @@ class RunReader:
         self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
 
     def read(self) -> Iterator[JsonLine]:
-        """Read what was appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
+        """Read the lines appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
 
         A run begins with its `RunLine`. Half a line is kept for the next call.
         """

@@ -51,7 +51,7 @@ def telling(slow: Callable[[bool], None]) -> Iterator[None]:
 
 
 class TurnSpan(Struct, eq=False):
-    """The time in which a turn, or a check, was at work in a work tree; `name` is that of its checkpoints.
+    """The time of a turn's or a check's work in a work tree; `name` is the name of its checkpoints.
 
     A check has number 0.
     """
@@ -143,7 +143,7 @@ class TurnTree(Struct, frozen=True):
 
 
 def slowness(taken: Checkpoint) -> str | None:
-    """Say that a checkpoint took long, and on which files; None if it did not."""
+    """Say that a checkpoint took long, and name its largest files; None if it did not."""
     if taken.seconds < SLOW_S:
         return None
     largest = ", ".join(f"{readable(path)} ({size >> 20} MB)" for path, size in taken.largest)

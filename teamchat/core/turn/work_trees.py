@@ -1,4 +1,4 @@
-"""Checkpoints around each turn: what the turn changed in the files, by whatever tool.
+"""Checkpoints around each turn: its changes in the files, by whatever tool.
 
 A turn in a git work tree has one before its agent starts, and one after its process has ended. Their difference is on
 the receipt, and undo reverts it.

@@ -30,7 +30,7 @@ _STAYS = ("large", "unreadable", "special", "repository", "name", "changing")  #
 
 
 class HostFiles(Struct, frozen=True):
-    """The worktree of an order: the folder in which its agent works, and the files with which it begins.
+    """The worktree of an order: its agent's folder, and the files at the beginning.
 
     `came` is the checkpoint of home, and `begun` is noted here for the end of the turn.
     """

@@ -138,7 +138,7 @@ def serve(
 
 
 def machine_of(folder: Path) -> str:
-    """Return the name of this machine among those that have a worker of one name: kept in its folder, and random."""
+    """Return the name of this machine among machines with a worker of the same name: random, and kept in its folder."""
     path = folder / "machine"
     if not path.exists():
         new = path.with_suffix(".new")

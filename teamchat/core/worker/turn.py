@@ -134,7 +134,7 @@ class UsedOrders(Struct, frozen=True):
         return True
 
     def clean(self) -> None:
-        """Forget those that have expired."""
+        """Forget expired orders."""
         now = time.time()
         for path in self.folder.glob("*"):
             with suppress(OSError):  # somebody else may have put something there
@@ -284,7 +284,7 @@ class HostTurn:
             raise _Refused(Failure(FailureKind.MISSING, reason)) from None
 
     def _read(self, text: str) -> Order:
-        """Read the order, which is taken by that. Blocks. Raises `_Refused`."""
+        """Read the order, and thereby take it. Blocks. Raises `_Refused`."""
         if self._again:
             raise _Refused(AGAIN)
         host, left, whose = self._host, 0.0, "an order"

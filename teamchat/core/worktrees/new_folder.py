@@ -29,7 +29,7 @@ def new_folder_of(state: Path, session: int, top: Path) -> Path:
 def make_new_folder(state: Path, session: int, session_name: str, home: GitRepository, tree: str) -> None:
     """Make the folder with the files of the checkpoint `tree`. Blocks while git works.
 
-    Raises `CheckpointFailed` and `OSError`; what there is of it then is to be removed.
+    Raises `CheckpointFailed` and `OSError`; the caller then removes its remains.
     """
     folder = new_folder_of(state, session, home.top)
     wanted = entries(home, tree)

@@ -128,7 +128,7 @@ def submodules(state: Path, there: Opened) -> list[str]:
 
 
 def _modules(folder: Path) -> Iterator[str]:
-    """List the names of the repositories of submodules, also of those that are no longer in the files."""
+    """List the names of the repositories of submodules, also of submodules that are no longer in the files."""
     for place, inner, names in os.walk(folder):
         if "HEAD" in names:
             yield os.path.relpath(place, folder)
@@ -138,7 +138,7 @@ def _modules(folder: Path) -> Iterator[str]:
 def remove(state: Path, tree: Worktree) -> Removed:
     """Remove a worktree, but keep its only copies. Raises `CheckpointFailed`.
 
-    Parts that are gone already are no error.
+    Parts that are already gone are not an error.
     """
     home, commits, detached = find_repository(tree.top, state), 0, None
     if isinstance(home, GitRepository) and home.top == tree.top:
@@ -170,7 +170,7 @@ def _known(state: Path, there: Opened) -> dict[str, list[TreeEntry]]:
 def _take_out(
     state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntry]], form: str, modules: Path | None
 ) -> Path | None:
-    """Move the folder to where things are kept, and remove what is known. Returns what is left of it.
+    """Move the folder to the place for kept files, and remove files that are known elsewhere. Returns its remains.
 
     The repositories of its submodules, which git has in `modules`, move first: whoever is killed has lost none.
     """

@@ -136,10 +136,9 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
 def run_alone(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes = b"", errors: int = STDOUT
 ) -> CommandEnd:
-    """Run a program on the input `given`, and kill what its process group has left when it ends.
+    """Run a program on the input `given`, and kill the rest of its process group when it ends.
 
-    `out` has what it wrote to stdout and, by default, to stderr. Raises `OSError` and `ValueError` if it cannot be
-    started.
+    `out` has its text on stdout and, by default, on stderr. Raises `OSError` and `ValueError` if it cannot be started.
     """
     with TemporaryFile() as stdin, TemporaryFile() as out:
         stdin.write(given)
@@ -172,7 +171,7 @@ class Printing:
         self._late = False
 
     def end(self) -> CommandEnd:
-        """Wait for its end. `out` is what has not been read yet."""
+        """Wait for its end. `out` is the unread output."""
         rest, code = self.out.read(), self._process.wait()
         self._errors.seek(0)
         return CommandEnd(None if self._late else code, rest, self._errors.read(_LONGEST))

@@ -14,8 +14,8 @@ as the last line teamchat removes the turn's private folder itself; without it t
 closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
-guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
-looks at the tree before it ends anything, and remembers.
+guardian inherits every orphan of the tree and finds them all by their parents. Without a subreaper (macOS) it looks at
+the tree before it ends anything, and remembers.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Guardians:
         return given
 
     def dismiss(self) -> None:
-        """Let the one that was started ahead end: no agent is to start soon."""
+        """Let the guardian that was started ahead end: no agent will start soon."""
         if self._ahead:
             end(*self._ahead)
             self._ahead = None

@@ -68,7 +68,7 @@ class LiveAgent:
         return not self._ended and (self.process is None or self.process.exit is None)
 
     def turn(self, what: Launch) -> LiveTurn:
-        """Begin a turn in this process, which is started if necessary.
+        """Begin a turn in this process, and start the process if necessary.
 
         Raises `SpawnFailed`, also when the process has ended, and the errors of `what.prepare`.
         """

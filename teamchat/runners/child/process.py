@@ -392,7 +392,7 @@ def first_report(control: socket.socket) -> tuple[dict[str, int], bytes]:
 
 
 def _longest_end() -> float:
-    """Return the seconds in which a guardian ends everything that still runs when its socket is closed."""
+    """Return how many seconds a guardian takes to end everything that still runs when its socket is closed."""
     return guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
 
 
@@ -416,7 +416,7 @@ async def _first_of(event: asyncio.Event, seconds: float) -> None:
 
 
 def read_more(reader: BinaryIO, most: int) -> bytes:
-    """Read what was written to a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
+    """Read the new bytes of a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
     size = min(READ_BYTES, most)
     data = reader.read(size)
     if not data and os.fstat(reader.fileno()).st_size < reader.tell():

@@ -77,7 +77,7 @@ class Launch(Struct, frozen=True):
     real_cwd: Path | None = None
     """The place where `cwd` must really be; None lets it be anywhere."""
     starts_in: Path | None = None
-    """The folder in which the process starts; None for `cwd`."""
+    """The folder where the process starts; None for `cwd`."""
     may_write: bool = True
     """Whether it may write; False where its CLI bounds it to reading."""
     tree: WorkTree | NoCheckpoint | None = None

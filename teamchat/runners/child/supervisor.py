@@ -528,7 +528,7 @@ async def run_turn(
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     resumes: str | None = None,
 ) -> TurnEnd:
-    """Follow `process` to its end and judge it; `emit` gets all events; those that were read together come together.
+    """Follow `process` to its end and judge it; `emit` gets all events; events read together come together.
 
     `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
     It is also ended when it continues another vendor session than `resumes`.

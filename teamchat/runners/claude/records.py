@@ -23,7 +23,7 @@ _OWN_WORDS = ("<command-", "<local-command-", "<bash-", "<system-reminder")  # C
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """List the sessions that Claude finds in that folder, newest first. Those of its subagents are left out."""
+    """List the sessions that Claude finds in that folder, newest first. Rows of its subagents are left out."""
     here = os.path.realpath(cwd)
     projects, name = claude_folder(env) / "projects", _NO_NAME.sub("-", here)
     cut = len(name) > _LONGEST_NAME
@@ -45,8 +45,8 @@ class _Row(Struct):
 def continued_rows(env: Mapping[str, str], session: str) -> Collection[str] | None:
     """Return the ids of the rows that the next turn of a session continues; None if its record cannot be read.
 
-    These are the last row of the record and all above it. Two turns at the same time begin at the same row, and the one
-    that ends first is not above the other (2.1.330).
+    These are the last row of the record and all above it. Two turns at the same time begin at the same row, and the
+    first to end is not above the other (2.1.330).
     """
     decode, parents, last = Decoder(_Row).decode, dict[str, str | None](), None
     try:

@@ -34,7 +34,7 @@ def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:
 
 
 def skill_names(cwd: Path, env: Mapping[str, str]) -> frozenset[str]:
-    """List the names of the skills that Codex would find from `cwd`, by which a prompt may mention them."""
+    """List the names of the skills that Codex would find from `cwd`: a prompt may mention them."""
     return frozenset(name for place in _places(cwd, env) for name in _names_in(place))
 
 

@@ -5,8 +5,8 @@ expensive `prompt_pattern` costs only this process's time. As an agent CLI does,
 writes one JSON object a line: `seen` (a sign of life), `ready`, `text` (as it comes), `note`, `answer`, `failed`.
 
 It waits for the program's prompt, pastes as a terminal would (in brackets if the program has asked for that, else as
-one line), and has the answer when the prompt is there again: never because of a silence. A prompt is the whole line in
-which the cursor stands, and counts when nothing follows it for an instant; the same words in a longer line do not.
+one line), and has the answer when the prompt is there again: never because of a silence. A prompt is the whole line of
+the cursor, and counts when nothing follows it for an instant; the same words in a longer line do not.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Typist:
         return self._prompt() is not None and not self.tty.listen(SETTLE_S)
 
     def _line(self) -> str:
-        """Return the text before the cursor in its line, as far as it came after the mark."""
+        """Return the part of the cursor's line before the cursor that came after the mark."""
         row, column = self.mark
         if (self.screen.row, self.screen.column) < self.mark:
             return ""

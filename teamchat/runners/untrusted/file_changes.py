@@ -57,7 +57,7 @@ class NoCheckpoint(Struct, frozen=True):
 
 
 class WorkTree(Protocol):
-    """The work tree of a turn that runs, as it was before the turn."""
+    """The work tree of a running turn, in its state before the turn."""
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """List the changes since then, with paths relative to `cwd`. Blocks while git reads the work tree."""

@@ -220,7 +220,7 @@ def summary(arguments: object) -> str:
 
 
 def flat(content: object) -> str:
-    """Join the text of a tool's output, which is a string or a list of blocks."""
+    """Join the text of a tool's output: a string or a list of blocks."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

@@ -87,7 +87,7 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
     """Plan what an undo from that turn on reverts, by default from the last turn. Nothing is changed.
 
     Raises `UnknownName` for a turn that there is not, and `UsageError` while a turn runs and for a turn that is undone
-    already, is no part of the conversation, or was run by an older teamchat.
+    already, is not part of the conversation, or was run by an older teamchat.
     """
     for running in running_turns(db, session.id):
         raise UsageError(f"turn {running.number} ({running.member}) runs", "teamchat stop")
