@@ -78,7 +78,7 @@ There is no team file in this folder. To begin:
   teamchat init                      a team of the agent CLIs you have, here
   teamchat send "[NEXT:writer] Hi"   then: your first message
   teamchat --help                    all commands"""
-"""What `teamchat` alone says in a folder without a team."""
+"""The text of `teamchat` alone in a folder without a team."""
 LONG = 12  # options; a help with more has them in groups
 
 

@@ -1,4 +1,4 @@
-"""Chat: what is typed goes into the store, and the main thread runs the conversation until nothing is left to send.
+"""Chat: typed messages go into the store, and the main thread runs the conversation until nothing is left to send.
 
 The prompt has a thread of its own. The session's lock is held only while members work, so that other terminals can
 send, undo and stop in between.

@@ -1,4 +1,4 @@
-"""What chat offers as a person types: names of members, commands and files."""
+"""The completions of chat: names of members, commands and files."""
 
 from __future__ import annotations
 

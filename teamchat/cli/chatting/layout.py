@@ -1,4 +1,4 @@
-"""What stands around the prompt: the changing lines and the queued messages above it, and one line below."""
+"""The lines around the prompt: changing lines and queued messages above it, and one line below."""
 
 from __future__ import annotations
 

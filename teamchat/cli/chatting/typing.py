@@ -208,7 +208,7 @@ class Typing:
         self.look()
 
     def look(self) -> None:
-        """Show what is queued now."""
+        """Show the current queue."""
         self._kept.look()
         self.shown.waiting = tuple(self._kept.waiting)
 

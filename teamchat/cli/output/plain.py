@@ -142,13 +142,13 @@ class PlainOutput:
 
 
 def _turn_and_part(turn: Turn, route: Route | None) -> str:
-    """Name the turn, `turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
+    """Name the turn, `turn 4`, and its part in a process: `turn 4, subtask 3 of 12`."""
     part = part_in_short(route.part) if route and route.part else None
     return ", ".join(filter(None, (f"turn {turn.number}", part)))
 
 
 class QuietOutput:
-    """Prints only the last reply, without its markers. stderr says why the run stopped and what was dropped."""
+    """Prints only the last reply, without its markers. stderr says why the run stopped and which calls were dropped."""
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:

@@ -1,6 +1,6 @@
 """The receipt of a turn, for a person and as JSON.
 
-Finds the keys of the team file that would allow what a member was denied.
+Finds the keys of the team file that would allow a member's denied actions.
 """
 
 from __future__ import annotations
@@ -331,9 +331,9 @@ _OTHERWISE = "access or allow"
 def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = (), *, allow: bool = True) -> str:
     """Name the keys, each as the team file spells it. `allow` is False where the CLI takes no such key.
 
-    `note` is the receipt's text on what the member had. `servers` are the MCP servers that the user has set up: a
-    tool's name does not show where its server's name ends. A key that the member already has is not proposed,
-    whatever the reason of the denial.
+    `note` is the receipt's text on the member's tools. `servers` are the MCP servers that the user has set up: a tool's
+    name does not show where its server's name ends. A key that the member already has is not proposed, whatever the
+    reason of the denial.
     """
     there = set(note.rpartition("; ")[2].replace(_SERVERS, "").split(", "))
     keys = dict.fromkeys(key for denial in denied for key in _keys(denial, there, servers))

@@ -39,7 +39,7 @@ CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
 
 class _Part(Struct, frozen=True):
-    """What one event printed; `route` is the turn's route, if the event belongs to a turn."""
+    """The output of one event; `route` is the turn's route, if the event belongs to a turn."""
 
     route: int | None
     shown: list[dict[str, Any]]
@@ -47,7 +47,7 @@ class _Part(Struct, frozen=True):
 
 
 class RunTranscript:
-    """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
+    """Records the output of a run: `shown` has the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:
         self._lines, self._plain = LineMaker(), PlainOutput()  # as ever

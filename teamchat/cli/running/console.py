@@ -1,4 +1,4 @@
-"""Where one run of a conversation is shown and stopped: its output, its signals, and how it ended."""
+"""The console of one run of a conversation: its output, its signals, and its end."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
 class Console:
-    """Where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be shown.
+    """The place where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be
+    shown.
 
     So does the `file` of the run, if there is one.
 
     Ctrl-C stops the turn. A second one kills it at once, or ends the program while a reply is read or stored.
-    `place` adds team and session to a hint's commands. `at_end` may change what is shown of how the run ended.
+    `place` adds team and session to a hint's commands. `at_end` may change the shown end of the run.
     """
 
     def __init__(

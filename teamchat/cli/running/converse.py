@@ -66,8 +66,8 @@ def converse(
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen` receives
     everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are as for `Run`.
-    `at_end` may change what is shown of how it ended. A finished run may give one of the words of `verdict`, which
-    decides the exit code. A person is told of the end after the lock is released: the command of `--notify` may use the
+    `at_end` may change the shown end of the run. A finished run may give one of the words of `verdict`, which decides
+    the exit code. A person is told of the end after the lock is released: the command of `--notify` may use the
     conversation.
     """
     began, machine = time.monotonic(), live(team)
@@ -187,7 +187,7 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
 
 
 def _complete_restores(state: Path) -> None:
-    """Return what a killed undo, redo or merge had put aside and no checkpoint has, or tell where it is kept.
+    """Return files that a killed undo, redo or merge put aside and no checkpoint has, or say where they are kept.
 
     It also reports files that a killed removal of a worktree took out.
     """

@@ -40,7 +40,7 @@ from teamchat.runners.child.supervisor import Stopper
 def explain(request: Request) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment.
 
-    For a process that the message begins it prints what it does, and this of all turns of its first step.
+    For a process begun by the message it describes the process, and prints this for all turns of its first step.
     """
     team, place, process = request.team, request.place, request.message.process
     explanation: list[str | bytes] = []  # printed afterwards: a pager must not keep the store locked

@@ -127,7 +127,7 @@ class Hooks:
                 self._warn(f"the hook {name} {problem}")
 
     async def _nobody_writes(self, files: set[Path]) -> None:
-        """Wait until no member works that may write one of the files: a shell runs what is appended while it reads."""
+        """Wait until no member works that may write one of the files: a shell runs lines appended while it reads."""
         while any(
             may_write_file(member, self._team.agent_of(member), cwd, file)
             for member, cwd in self._at_work.values()

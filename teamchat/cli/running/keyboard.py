@@ -1,4 +1,4 @@
-"""The prompt at which a person types while members work: what a run needs of it."""
+"""The prompt for a person to type at while members work, as a run needs it."""
 
 from __future__ import annotations
 

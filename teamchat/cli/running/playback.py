@@ -199,7 +199,7 @@ def _on_screen(line: str) -> str:
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:
-    """Say how a run differs from the recorded one: in what it stored or, if that is equal, in what it printed."""
+    """Say how a run differs from the recorded one: in its stored values or, if these are equal, in its output."""
     then = end.model_dump(mode="json", exclude_unset=True)
     if then["code"] != run.code:
         yield f"exit code: {run.code} instead of {then['code']}"

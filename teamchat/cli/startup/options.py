@@ -181,7 +181,7 @@ ExplainOption = Annotated[
 class OptionGroup(Struct, frozen=True):
     """A group of options: each field is declared like a parameter of a command. `panel` is its heading in a long help.
 
-    What excludes what is checked when the group is made, with `UsageError`.
+    Options that exclude each other raise `UsageError` when the group is made.
     """
 
     panel: ClassVar[str] = ""
@@ -196,7 +196,7 @@ class OptionGroup(Struct, frozen=True):
 
 
 class PlaceOptions(OptionGroup, frozen=True):
-    """Which team, and which of its conversations."""
+    """The team and the conversation of a command."""
 
     panel = "Which conversation"
     team: TeamOption = None
@@ -326,14 +326,14 @@ class Following(Asking, frozen=True):
 
 
 class Confirm(OptionGroup, frozen=True):
-    """What is done without asking."""
+    """Options to act without asking."""
 
     yes: YesOption = False
     force: ForceOption = False
 
 
 class ConfirmOrShow(Confirm, frozen=True):
-    """What is done without asking, or only shown."""
+    """Options to act without asking, or only to show the effect."""
 
     dry_run: DryRunOption = False
 

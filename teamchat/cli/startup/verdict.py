@@ -103,7 +103,7 @@ def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
     """Find the word that a reply ends with; None if it is none of these.
 
-    What Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), what a model thinks (`<think>`), and an escape sequence
-    of a terminal are not part of it.
+    Text that Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), a model's thoughts (`<think>`), and escape
+    sequences of a terminal are not part of it.
     """
     return verdict_in(own_words(clean(text)), words)

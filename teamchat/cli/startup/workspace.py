@@ -1,4 +1,4 @@
-"""Where a command works: the team, the workspace's store and the session."""
+"""The place of a command's work: the team, the workspace's store and the session."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def team_or_nobody(option: str | None, session: str | None) -> Team:
 
 
 def find_root(option: str | None) -> Path:
-    """Find the workspace's folder, for commands that only look: a broken team file must not hide what was said."""
+    """Find the workspace's folder, for commands that only look: a broken team file must not hide the conversation."""
     if option is not None:
         try:
             return resolve_team(option, Path.cwd(), config_dir()).root
@@ -302,7 +302,7 @@ def session_typed(db: Database, session: Session) -> str:
 
 
 def need_person(what: str) -> None:
-    """Raise `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
+    """Raise `NotTrusted` in an agent's turn or a hook for actions of persons: `what` begins the sentence."""
     permission.check_no_hook(what)
     if caller := find_caller():
         raise NotTrusted(f"{what} by a person, and this runs in an agent's turn", caller.way_out)
@@ -318,7 +318,7 @@ def need_trust(team: Team, *, give: bool) -> None:
 
 
 def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> None:
-    """Check what a run needs before anything is read or stored, and have the guardians begin meanwhile.
+    """Check the needs of a run before anything is read or stored, and have the guardians begin meanwhile.
 
     A command that `runs` no turn needs none. Raises `UsageError` if the recording cannot be written, and `NotTrusted`.
     """

@@ -50,7 +50,7 @@ class RecordedTurn(Struct, frozen=True):
     exit: Exit | None
     """None where `error` says why it was not even started."""
     cut: CutShort | None = None
-    """What ended it before its own end."""
+    """The reason why it ended before its own end."""
     error: NotStarted | None = None
     at: float = 0.0
     """When it began, in seconds from the beginning of its run."""
@@ -198,7 +198,7 @@ class Player:
     async def comes(self, identity: Identity, stdin: bytes) -> None:
         """Wait for that turn to be the next that begins.
 
-        What began or ended before it in the recorded run happens first, if it can still be expected.
+        Turns that began or ended before it in the recorded run go first, if they can still be expected.
         """
         mine = self.find(identity, stdin)
         if mine is None or mine in self._coming:  # one with the same prompt comes, which is played first

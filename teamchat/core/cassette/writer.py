@@ -152,7 +152,7 @@ class CassetteWriter:
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """Remove after an error what was written in this context: the conversation does not have it either."""
+        """Remove lines written in this context after an error: the conversation does not have them either."""
         size = self.path.stat().st_size
         try:
             yield

@@ -1,4 +1,4 @@
-"""What differs between two checkpoints: as values, as numbers of lines, as a patch. The work tree is not read."""
+"""The differences between two checkpoints: as values, as numbers of lines, as a patch. The work tree is not read."""
 
 from __future__ import annotations
 

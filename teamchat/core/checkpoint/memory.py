@@ -104,7 +104,7 @@ class Memory(Struct):
 
 
 def recalled(file: Path, index: Path, device: int) -> Memory | None:
-    """Read what the last look at the files kept; None if the index or the device is another one now."""
+    """Read the memory of the last look at the files; None if the index or the device is another one now."""
     try:
         memory = convert(json.loads(file.read_bytes()), Memory)
     except (OSError, ValueError, ValidationError):

@@ -33,7 +33,7 @@ class Clash(Struct, frozen=True):
 
 
 class Merged(Struct, frozen=True):
-    """`paths` is what has to change in `ours`; None deletes. `clashes` are not in it, unless a side is favoured."""
+    """`paths` are the paths to change in `ours`; None deletes. `clashes` are not in it, unless a side is favoured."""
 
     paths: Mapping[str, TreeEntry | None]
     clashes: tuple[Clash, ...]

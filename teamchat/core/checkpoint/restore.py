@@ -139,7 +139,7 @@ def _told(failed: Mapping[str, str]) -> str:
 
 
 def recover(state_folder: Path) -> tuple[KeptFile, ...]:
-    """Complete what killed processes left aside: what no checkpoint has goes back to its place, or is kept.
+    """Complete the work of killed processes: files aside that no checkpoint has go back to their places, or are kept.
 
     Raises `CheckpointFailed`.
     """

@@ -136,7 +136,7 @@ class Lines(Struct, frozen=True):
 
 
 class TurnChanges(Struct, frozen=True):
-    """What one turn changed."""
+    """The changes of one turn."""
 
     changes: tuple[PathChange, ...]
 

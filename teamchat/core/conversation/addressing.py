@@ -51,7 +51,7 @@ class Addressed(Struct, frozen=True):
     todos: tuple[Wish, ...]
     markers: tuple[str, ...]
     problems: tuple[str, ...]
-    """Sentences on what was ignored, near misses of markers included."""
+    """Sentences on ignored text, near misses of markers included."""
     wordless: bool
     """Whether the message has only markers."""
     pasted: tuple[Span, ...] = ()
@@ -62,7 +62,7 @@ class Addressed(Struct, frozen=True):
 
 
 class AddressedReply(Struct, frozen=True):
-    """What an agent's reply asks for. Its problems stop nothing. No marker counts in what it has `repeated`.
+    """The requests in an agent's reply. Its problems stop nothing. No marker counts in what it has `repeated`.
 
     A reply of markers only has no `words`.
     """

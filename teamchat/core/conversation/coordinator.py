@@ -1,4 +1,4 @@
-"""The coordinator performs what the engine decides: it stores messages, runs turns and stores their replies.
+"""The coordinator carries out the engine's decisions: it stores messages, runs turns and stores their replies.
 
 It holds no rule of its own. Every step is one transaction: the message, the queue after it and the turn are written
 together. A process that is killed between two steps leaves a conversation that `resume` can continue.
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from teamchat.core.conversation.summary import Summariser
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
-"""A stored reply, and what the engine wants next."""
+"""A stored reply, and the engine's next action."""
 
 
 class ConversationCoordinator:
@@ -88,7 +88,7 @@ class ConversationCoordinator:
 
     @cached_property
     def summariser(self) -> Summariser:
-        """Has members summarise what was said."""
+        """Has members summarise the conversation."""
         from teamchat.core.conversation.summary import Summariser
 
         return Summariser(self.run)
@@ -282,7 +282,7 @@ class ConversationCoordinator:
         return await self._follow(run.step(Resumed(run.machine.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
-        """Have a member summarise what was said before the newest message: by default the team's `compactor`.
+        """Have a member summarise the conversation before the newest message: by default the team's `compactor`.
 
         Raises `UnknownName`, and `UsageError` when there is nobody to ask or nothing to summarise.
         """

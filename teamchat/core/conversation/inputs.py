@@ -1,4 +1,4 @@
-"""What begins a run: a person's message, or the wish to continue what is on hold."""
+"""The inputs that begin a run: a person's message, or the wish to continue calls on hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def typed_through(self) -> int:
-        """Where the typed part ends, with what was pasted into it."""
+        """The end of the typed part, with the text pasted into it."""
         return self.typed[-1][1] if self.typed else 0
 
     @property

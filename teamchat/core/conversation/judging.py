@@ -1,4 +1,4 @@
-"""Judges the result of a check once more: by what it protects, by its number before the work, and by its tries."""
+"""Judges the result of a check once more: by its protected files, by its number before the work, and by its tries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers.
+"""Summaries: when one is due, how a member is asked for it, and which of the covered messages are kept.
 
 The summariser also reads what members did in their turns: a reply alone often does not say it.
 """

@@ -1,4 +1,4 @@
-"""What home asks of the engine that carries turns, whichever it is."""
+"""The interface that home needs of any engine that carries turns."""
 
 from __future__ import annotations
 

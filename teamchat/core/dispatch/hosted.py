@@ -43,7 +43,7 @@ class Returns(Protocol):
     """The files of a turn at home."""
 
     def bring(self, packed: CheckpointPack) -> None:
-        """Write what the turn has made. Raises `CheckpointFailed`."""
+        """Write the turn's output. Raises `CheckpointFailed`."""
         ...
 
     def forget(self) -> None:
@@ -352,7 +352,7 @@ def _gone(host: HostSeen | None, dead_s: float, executor: str | None) -> str | N
 
 
 class _Files:
-    """The output of the turn in its folder, as a process writes it. What stands there already is not written again."""
+    """The output of the turn in its folder, as a process writes it. Text that is already there is not written again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -138,7 +138,7 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """When the host ended it, in seconds after the start."""
     refused: Failure | None = None
     files: CheckpointPack | None = None
-    """What became of the files of the order."""
+    """The outcome of the order's files."""
     unsent: str | None = None
     """Why the files stay there."""
     stays: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Signed(Struct, frozen=True, forbid_unknown_fields=True, tag="signed"):
 
 
 Piece: TypeAlias = Began | Output | Ended
-"""What home is told of a turn."""
+"""The reports on a turn to home."""
 SentPiece: TypeAlias = Began | Output | Signed
 """A piece as it is written to the database."""
 _PIECE: Decoder[Any] = Decoder(Began | Output | Signed)

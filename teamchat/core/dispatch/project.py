@@ -1,4 +1,4 @@
-"""What two machines know a git repository by: where it is fetched from, and its first commit."""
+"""The identity of a git repository on two machines: the address it is fetched from, and its first commit."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def fingerprint(public: str) -> str | None:
 
 
 class HomeKeys(Struct, frozen=True):
-    """What home signs orders with, and whose ends it takes.
+    """The key for home's orders, and the hosts whose ends it takes.
 
     A host without a key is trusted by its name, and only with a `local` database.
     """

@@ -2,7 +2,7 @@
 
 A block begins at the top level: a paragraph, a list item, a heading, a code fence. Nothing is lost: the texts of
 all blocks together are the text. A block that grows too long is given out in parts, which are shown as they are
-written; the parts of a code fence stay code. What follows `MOST` characters is no longer cut at blocks.
+written; the parts of a code fence stay code. Text behind `MOST` characters is no longer cut at blocks.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Blocks:
         return "".join(reversed(parts))
 
     def _whole_lines(self, text: str, at: int) -> Iterator[MarkdownBlock]:
-        """Yield the lines that the text from `at` on completes, with what is held."""
+        """Yield the lines that the text from `at` on completes, with the held text."""
         end = text.rfind("\n", at) + 1
         tail = self._tail if end else []
         if lines := "".join((*self._lines, *tail, text[at:end])):

@@ -1,4 +1,4 @@
-"""What each member does now, as its events tell it. Nothing here draws."""
+"""The current action of each member, read from its events. Nothing here draws."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ AROUND = 3  # lines around the subtasks: the plan, the count of hidden ones, and
 
 
 class _Row(Struct, frozen=True):
-    """A subtask: what it is, who does it, and what that member does. The members of `failed` did it before."""
+    """A subtask: its text, its member, and that member's action. The members of `failed` did it before."""
 
     number: int
     task: str

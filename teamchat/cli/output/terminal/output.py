@@ -410,7 +410,7 @@ class TerminalOutput:
         return [style(piece) for line in lines for piece in wrapped(line, width)]
 
     def _tell(self, shown: _Turn) -> None:
-        """Write what is kept of a turn, whom it calls, and what it took."""
+        """Write the kept lines of a turn, its calls, and its costs."""
         if shown.told:
             return
         shown.told = True

@@ -1,4 +1,4 @@
-"""Where the blocks and the changing lines of a run are drawn: on a terminal, or in another program's window."""
+"""The place to draw the blocks and the changing lines of a run: a terminal, or another program's window."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Surface(Protocol):
 
     @property
     def height(self) -> int:
-        """How many changing lines there is room for."""
+        """The number of changing lines that have room."""
         ...
 
     def write(self, text: str) -> None:

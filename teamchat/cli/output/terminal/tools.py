@@ -1,4 +1,4 @@
-"""What an agent does with a tool, in human words: `edit    app.py`, `editing app.py`."""
+"""An agent's use of a tool in human words: `edit app.py`, `editing app.py`."""
 
 from __future__ import annotations
 

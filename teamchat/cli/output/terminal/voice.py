@@ -1,4 +1,4 @@
-"""What one turn says and does, as lines under its speaker's bar."""
+"""The words and actions of one turn, as lines under its speaker's bar."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Voice:
     """The lines of a turn, given to `write` as soon as nothing can change them.
 
     An agent's text comes in sections: pieces that stream, and then a whole text that replaces them. With `words`, JSON
-    in a section is shown as what `words` makes of it, and what may be JSON waits until the section is over.
+    in a section is shown in the form that `words` makes, and possible JSON waits until the section is over.
     """
 
     member: str
@@ -148,7 +148,7 @@ class Voice:
         self.begun = False
 
     def end(self) -> None:
-        """Write what is still open."""
+        """Write the text that is still open."""
         if self.failed:
             self._tell_failed()
         self.end_section()

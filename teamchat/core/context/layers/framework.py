@@ -1,4 +1,4 @@
-"""What teamchat itself tells a member: who is in the team, how to hand over, and which message to answer.
+"""teamchat's own text for a member: who is in the team, how to hand over, and which message to answer.
 
 Without it agents never learn the protocol, and forget the request once it has left the window. The texts for members of
 a process (`teamchat run`) are beside its strategy.

@@ -73,7 +73,7 @@ class TreePlan(Struct, frozen=True):
 
 
 class FilesPlan(Struct, frozen=True):
-    """What goes back in each work tree. `not_undone` says what does not, a sentence each."""
+    """The files that go back in each work tree. `not_undone` says what does not, a sentence each."""
 
     trees: tuple[TreePlan, ...] = ()
     not_undone: tuple[str, ...] = ()

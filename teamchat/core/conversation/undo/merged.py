@@ -1,4 +1,4 @@
-"""What an undo of turns in a worktree leaves in the user's files, since it was merged after the turns."""
+"""Changes that an undo of turns in a worktree leaves in the user's files, since they were merged after the turns."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ MOST_PATHS = 20  # paths in a command that brings files back
 
 
 class UndoProposal(Struct, frozen=True):
-    """What an undo would do, and the commands to run `instead` where others changed files.
+    """The effects of an undo, and the commands to run `instead` where others changed files.
 
     `begun` is the undo that it completes, `merged` what stays in the user's files.
     """

@@ -1,4 +1,4 @@
-"""What processes read in replies: the JSON that a member was asked for, and the answers of members that are blind."""
+"""The reading of replies by processes: the JSON that a member was asked for, and the answers of blind members."""
 
 from __future__ import annotations
 
