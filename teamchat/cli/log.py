@@ -87,7 +87,7 @@ def log(
             write_text(as_stored(messages.get(full, hidden=everything).content))
             return ExitCode.DONE
         last = None
-        whole_log = not number  # one pass over all turns then; else a look at the few that are shown
+        whole_log = not number  # then one pass over all turns, else a look at the few shown ones
         numbers = turn_numbers(db, chosen.id) if whole_log else {}
         cleared = {clear.through: clear for clear in clears_in(db, chosen.id)}
         hidden = messages.hidden() if everything and whole_log else frozenset()

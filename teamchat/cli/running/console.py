@@ -34,7 +34,7 @@ Listen = Callable[[ConversationEvent], None]
 AtEnd = Callable[[Conclusion], Conclusion]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
-AGAIN_S = 0.1  # the same after a second request to end
+AGAIN_S = 0.1  # the same limit after a second request to end
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 

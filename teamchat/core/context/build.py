@@ -298,7 +298,7 @@ def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     if part and not part.continues:
         return part_context(asked.manager, part, asked.answers, asked.quote)
     context = asked.manager.get_history(answers=asked.answers.id, since=since, quote=asked.quote)
-    # The same history, in which the message of that id keeps its middle.
+    # The same history, but the message of that id keeps its middle.
     if asked.request.id not in context.shown[:-1]:  # the current message is shown last, and is no history
         return context
     pairs = zip(context.history, context.shown, strict=False)

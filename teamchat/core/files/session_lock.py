@@ -108,7 +108,8 @@ def look_at(path: Path) -> Holder | None:
         return None
     file = _open(path)
     try:
-        # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
+        # only leftovers of a killed process are looked at with the lock: others that want the lock then would be
+        # refused
         if not _written(file) or _take(file, path):
             return None
         holder, written = _read(file)

@@ -176,7 +176,7 @@ class _Blocks(Struct):
             indent = _INDENT.match(self.text, marker.end())
             assert indent is not None  # it matches everywhere
             at, content = indent.end(), _column(indent[0], column)
-            # A gap that is wide, or is all there is, is not the item's: its content begins one past the marker.
+            # A wide gap, or a gap without content behind it, is not the item's: its content begins one past the marker.
             narrow = content - column <= 4 and self.text[at : at + 1].strip()
             self.items.append(content if narrow else column + 1)
             column = content
@@ -205,7 +205,7 @@ def open_fence(text: str) -> str | None:
     """Return what would close the code fence that the text leaves open; None if the next paragraph is outside."""
     blocks = _Blocks(text)
     blocks.read()
-    # one in a list item ends with the item
+    # a fence in a list item ends with the item
     return blocks.fence.run if blocks.fence and not blocks.fence.base else None
 
 

@@ -47,7 +47,7 @@ def fold(name: str) -> str:
     if len(visible) > _LONGEST_FOLDED and len(bare := _SEPARATOR.sub("", visible)) > _LONGEST_FOLDED:
         return bare.casefold()
     visible = normalize("NFKC", visible)
-    # what casefold takes apart is put together again, so that folding twice is folding once
+    # characters that casefold takes apart are put together again, so that folding twice is folding once
     return normalize("NFKC", _SEPARATOR.sub("", visible).casefold())
 
 

@@ -32,7 +32,7 @@ def parse_targets(body: str) -> tuple[Target, ...]:
     """
     if _SIGN.search(body) is None:  # most bodies have none, and a text may have a hundred thousand bodies
         return (Target((name,)),) if (name := body.strip()) else ()
-    targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # many repeat themselves where there are many
+    targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # long lists repeat many of them
     return tuple(target for item in _SEPARATOR.split(body) if (target := targets[item]))
 
 

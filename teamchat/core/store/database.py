@@ -341,7 +341,7 @@ def was_there(store: Path) -> bool:
 
 def _means_damage(error: sqlite3.DatabaseError) -> bool:
     code = _code(error)
-    # Python's own are without a code: it reads no text that is no UTF-8
+    # Python's own errors have no code: it cannot read text that is not UTF-8
     return code in DAMAGE if code else isinstance(error, sqlite3.OperationalError)
 
 

@@ -41,7 +41,7 @@ SHARE = (
     FROM lineage AS part WHERE session = ?1 AND ?3 > COALESCE(
         (SELECT MAX(through) FROM lineage AS earlier WHERE earlier.session = ?1 AND earlier.through < part.through), 0
     )""",
-    # changes by a command before the first message of a session that is not shared itself
+    # changes by a command before the first message that is not shared
     """INSERT INTO todo_changes (session, number, what, text, "by", at, place)
     SELECT ?2, number, what, text, "by", at, place FROM lineage
     JOIN todo_changes ON todo_changes.session = ancestor AND todo_changes.id <= todos AND place <= ?3

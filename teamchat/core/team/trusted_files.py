@@ -49,7 +49,7 @@ _BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's 
 
 def file_states(team: Team) -> dict[Path, str]:
     """Map each of the files to its digest; "none" for a program that is missing or no regular file."""
-    # members with the same command have the same files, which are looked for once
+    # members with the same command have the same files: they are looked for once
     different = {_runs(team, member): member for member in team.ai_members}
     files = {file for member in different.values() for file in _files_of(team, member)}
     for hook in team.hooks.values():

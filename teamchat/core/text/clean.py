@@ -83,7 +83,7 @@ class Cleaner:
         if match is None:
             self._held = ""
             return clean(text)
-        # what an open string says is never shown: its beginning and the half of its end are all that has to wait
+        # the text of an open string is never shown: only its beginning and the half of its end have to wait
         self._held = match["intro"] + match["last"] if match["intro"] else match[0]
         return clean(text[: match.start()])
 

@@ -115,7 +115,7 @@ def _with_stars(text: str, shown: View, clean: str) -> tuple[str, int]:
 def _redact_written(text: str) -> tuple[str, int]:
     if not _may_hold_a_secret(text):
         return text, 0
-    # private keys alone have many lines, in which there may be what looks like another key
+    # private keys alone have many lines, and parts of them may look like another key
     whole = 0
     for shape in PRIVATE_KEYS:
         text, count = _without(shape, text)

@@ -48,7 +48,7 @@ def spaced(text: str) -> str:
 def match_query(*texts: str | None) -> str | None:
     """Build the FTS5 query for these texts (three at most): any of their words. None if there are no words."""
     words = chain.from_iterable(_most_common(text or "", most) for text, most in zip(texts, MOST, strict=False))
-    # a quoted string is taken for words, whatever stands in it: no text can be syntax
+    # a quoted string is taken for words, whatever its content: no text can be syntax
     return " OR ".join(f'"{spaced(word).strip()}"' for word in dict.fromkeys(words)) or None
 
 

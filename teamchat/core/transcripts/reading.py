@@ -132,7 +132,7 @@ def _imported(transcript: Transcript) -> Imported:
 
     transcript = mapped(transcript, named)
     said = list(transcript.said)
-    # Turn notes show ids outside of the fence: one that is no word gives way to another.
+    # Turn notes show ids outside of the fence: an id that is not a word gets a new one.
     messages = [entry.message for entry in said]
     ids = own_ids([one if valid_name(one.id) else replace(one, id="") for one in messages])
     renamed = [(entry.message.id, own) for entry, own in zip(said, ids, strict=True) if entry.message.id != own]

@@ -166,7 +166,7 @@ async def followed(
     parser = ending.runner.parser()
     parser.longest = ending.longest
     end = await run_turn(process, parser, clocks, stopper, collector, ending.patience, ending.resumes)
-    # of events that end with the CLI's own word of success, only what broke a line can be missing
+    # if events end with the CLI's own word of success, only the parts that broke a line can be missing
     whole = parser.by_lines and end.failure is None and not collector.count(Note)
     version = (ending.version if end.version is None else end.version) or None
     refused = with_source(end.failure, ending.login if end.exit.login is None else end.exit.login)

@@ -49,7 +49,7 @@ _KNOWN = regex("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") 
 
 _Place = tuple[str, str]
 _BELOW: _Place = ("", "repositories below")
-# paths are strings here: to make a `Path` of each takes longer than to look whether it is there
+# paths are strings here: making a `Path` of each takes longer than checking that it exists
 
 
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:

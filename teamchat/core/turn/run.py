@@ -475,7 +475,7 @@ class Run:
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
         if in_line:
-            # Note what files the work of a process begins with, unless that is known.
+            # Note the files at the beginning of a process's work, unless they are known.
             process, begin = self.state.process, getattr(tree, "before", None)
             if process and process.kind is Kind.UNTIL and not process.base and begin:
                 self.step(WorkBegan(self.machine.now(), begin))

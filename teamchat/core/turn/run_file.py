@@ -271,7 +271,7 @@ class RunReader:
         self._file: BinaryIO | None = None
         self._half: list[bytes] = []
         self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were reported
-        self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
+        self._pieces, self._shown = Counter[int](), Counter[int]()  # pieces read and pieces reported, by the turn
 
     def read(self) -> Iterator[JsonLine]:
         """Read the lines appended since the last call. A `LeftOutLine` says how many lines are missing at its place.

@@ -21,7 +21,7 @@ from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoC
 
 MOST_LISTED = 1_000  # Changed files on a receipt; the checkpoints have all.
 _NOT_NAMED = ("private", "output")  # paths left out for these reasons are named only if they changed
-SLOW_S = 240.0  # Seconds of a checkpoint from which on the receipt tells of it.
+SLOW_S = 240.0  # Seconds. The receipt mentions a checkpoint that took at least as long.
 
 
 LONG_S = 1.0

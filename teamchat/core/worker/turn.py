@@ -253,7 +253,7 @@ class HostTurn:
     async def _ran(self, order: Order) -> Ended:
         try:
             agent = self._host.file.agent(order)
-            # With files its own folder may only be among those: it is looked for in the worktree.
+            # With files, its own folder must be in the worktree, and is looked for there.
             of_top = replace(order, project=replace(order.project, folder=""))
             cwd = self._host.file.folder(order if order.files is None else of_top)
         except TeamchatError as error:

@@ -353,7 +353,7 @@ class _Turn:
             events = tuple(self.parser.feed(*lines))
         else:
             events = tuple(event for line in lines for event in self.parser.feed_stderr(line))
-        # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
+        # CLIs print many lines without an event while they think or write a tool's input; stderr is only noise
         signs = len(events) - sum(isinstance(event, _NO_SIGNS) for event in events)
         if signs or (stream == "out" and len(events) < len(lines)):  # no line has two retries or notes
             self._lives()
@@ -394,7 +394,7 @@ class _Turn:
         while True:
             self.rests_until = math.inf if self.cut or self.process.exit else self._due()
             if not self._is_to_stop():
-                # no tick while nothing is due: what the agent does meanwhile makes each of them expensive
+                # no tick while nothing is due: the agent's work makes each tick expensive
                 await alarm.sleep(max(self.rests_until - time.monotonic(), 0))
             self.rests_until = -math.inf
             before = time.monotonic()

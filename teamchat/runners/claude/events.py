@@ -62,7 +62,7 @@ class ClaudeEvents(JsonEvents):
         self._requests = Requests()
         self._told: Usage | None = None  # the usage of the last `UsedSoFar`
         self._message: object = None  # the id of the member's last message
-        self._row = ""  # the row of the session's record that has its end (the same name in both: 2.1.330)
+        self._row = ""  # the row of the session's record with its end (the same name in both: 2.1.330)
         self._since = 0  # the first of its texts in `said`
         self.models_in: list[object] | None = None  # what each model has used, as the results of this turn report it
         self._streams = False  # whether this turn streams: then an answer is not complete before its stream says so
@@ -92,7 +92,7 @@ class ClaudeEvents(JsonEvents):
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
                 if not synthetic:
-                    # What the message of some blocks tells beside them.
+                    # The facts in a message beside its blocks.
                     name = message.get("id")
                     if "id" in message:  # a request that was not streamed
                         self._requests.begins(name, message.get("usage"), parent)

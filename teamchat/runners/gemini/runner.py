@@ -81,7 +81,7 @@ class GeminiRunner(Runner):
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
-        # one process less, and signals reach it; and no folders of an editor whose terminal teamchat runs in
+        # one process less, and signals reach it; and no folders from an editor that teamchat runs inside
         env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1", "GEMINI_CLI_IDE_WORKSPACE_PATH": ""}
         files = {}
         if rules := policy(job):

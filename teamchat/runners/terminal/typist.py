@@ -24,7 +24,7 @@ from teamchat.runners.terminal.tty import TICK_S, Failed, Stopped, Tty
 
 SETTLE_S = 0.3  # how long the prompt must stand there; programs write it at once
 ECHO_S = 0.15  # silence after typing, once its echo is complete or there is none
-SLOW_ECHO_S = 1.0  # and when some is there, or is the program's own: it may be busy, or take breaths in long lines
+SLOW_ECHO_S = 1.0  # the same with part of the echo, or the program's own text: it may be busy, or pause in long lines
 LONGEST_ECHO_S = 60.0
 LEAVE_S = 2.0  # how long the program may take to leave; half of it again after its terminal was hung up
 SEEN_S = 1.0
@@ -93,7 +93,7 @@ class Typist:
         else:
             if len(lines) > 1:
                 tell("note", text="typed as one line: the program has not asked for pasted text")
-            # a tab is no text where the program itself edits the line: it completes words
+            # a tab is not text if the program itself edits the line: it completes words
             self.tty.send(" ".join(lines).replace("\t", " ").encode())
         self._await_echo(prompt, begin)
         if (self.screen.row, self.screen.column) == begin:
@@ -132,7 +132,7 @@ class Typist:
         relimited = self.tty.relimit()
         if self.tty.ends_after(keys, SETTLE_S if relimited else LEAVE_S):
             return
-        # a read that was begun without line editing takes no end of file, but the one after it does
+        # a read that began without line editing takes no end of file, but the next one does
         if relimited and self.tty.ends_after(self.submit + keys, LEAVE_S):
             return
         tell("note", text="did not end after its answer, and was hung up (exit in the team file says how to end it)")

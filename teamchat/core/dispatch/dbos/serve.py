@@ -76,8 +76,7 @@ class Service:
             ) from None
         quiet()
         # Have the engine try again where the socket of the database is not there. It tries until a lost database is
-        # back, but takes the words for a missing socket for another error (3.4.0), by which a turn that runs would lose
-        # its end.
+        # back, but takes a missing socket for another error (3.4.0), and a running turn would lose its end.
         if not sa.event.contains(Engine, "handle_error", _is_lost):
             sa.event.listen(Engine, "handle_error", _is_lost)
         DBOS.register_queue(
@@ -165,7 +164,7 @@ async def _carried_out(
         work.put_back(batch)
         work.stop()
         left = await work.rest()
-        # outside of the step, in which no workflow may be begun
+        # outside of the step: no workflow may begin inside it
         await asyncio.get_running_loop().create_task(keep_rest(name, left), context=contextvars.Context())
         raise
     finally:

@@ -61,7 +61,7 @@ _NAMES: dict[type, str] = {list: "list", dict: "object"}
 _OPENERS: dict[type, str] = {list: "[", dict: "{"}
 _FENCE = regex(r"^[ \t]*+(`{3,}+)[ \t]*+([^`\n]*+)$", re.MULTILINE)
 _BEGIN = regex(r'\[\s*+(?:["\[{\]]|-?\d|true\b|false\b|null\b|/[/*]|\Z)|\{\s*+(?:["}]|/[/*]|\Z)')
-# or a string or a comment, whose brackets are text
+# or a string or a comment: their brackets are text
 _BRACKET = regex(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|[\[{]|[\]}]', re.DOTALL)
 
 
