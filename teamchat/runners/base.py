@@ -22,9 +22,9 @@ Memory = Literal["fresh", "resume", "live"]
 FIRST_BYTE_S = 60.0
 """The longest wait for the first output of a turn of a vendor's CLI, in seconds. The team file may say otherwise."""
 NOT_ENFORCED = "not enforced"
-"""How the note on the access of a program begins that nothing bounds."""
+"""The beginning of the note on the access of a program without bounds."""
 NOT_PROVEN = "not proven"
-"""How the note on the access of a program ends that is taken to be bounded as another one is."""
+"""The end of the note on the access of a program that is assumed to have the bounds of another one."""
 Vendor: TypeAlias = str
 """The vendor of a CLI, by the name of its row in `core/agents.py`."""
 

@@ -23,13 +23,14 @@ GIT_LOCAL = frozenset(
         *("GIT_INTERNAL_SUPER_PREFIX", "GIT_COMMON_DIR", "GIT_REF_STORAGE_FORMAT", "GIT_REFERENCE_BACKEND"),
     }
 )
-"""What `git rev-parse --local-env-vars` names: git sets them for a hook, and every git below it works where they say.
+"""The variables that `git rev-parse --local-env-vars` names: git sets them for a hook, and every git below it obeys
+them.
 
 A teamchat that a hook starts would otherwise have its members' commits land in the repository of the hook.
 """
 
 NOT_FOR_CHILDREN = ("TEAMCHAT_DATABASE=", "DBOS")
-"""How the variables begin that no program started by teamchat gets, each name with its `=`.
+"""Beginnings of variables that no program started by teamchat gets, each name with its `=`.
 
 They lead to the shared database, with its password, and belong to the engine behind it.
 """

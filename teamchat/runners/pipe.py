@@ -41,7 +41,7 @@ _THROUGH: Mapping[Prompt, tuple[str, ...]] = {
     "pipe": ("/bin/sh", "-c", 'cat | "$@"', "sh"),
     "argument": ("/bin/sh", "-c", 'p="$(cat)"; case "$p" in -*) p=" $p";; esac; exec "$@" "$p"', "sh"),
 }
-"""What runs the program, so that the prompt reaches it: teamchat's own standard input of it is a file.
+"""The command that runs the program so that the prompt reaches it: teamchat gives it a file as standard input.
 
 A prompt that is an argument never begins with a dash, which would make it an option.
 """
@@ -206,7 +206,7 @@ _LONGEST_REASON = 500  # characters
 class PipeRunner(Runner):
     """Runs a program by its row; `parser_of` reads its output where that is a vendor's format.
 
-    Where the row bounds no access, nothing limits the program.
+    If the row bounds no access, nothing limits the program.
     """
 
     first_byte_s = math.inf  # most such programs print their reply at its end

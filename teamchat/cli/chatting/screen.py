@@ -336,8 +336,8 @@ def answers(env: Mapping[str, str]) -> bool:
 def typed_early(*, asking: bool = False) -> tuple[str, bool | None]:
     """Read the text that waits at the terminal, without keys such as arrows, and whether the background is light.
 
-    Nobody saw a prompt then, so its lines are no messages to send one by one. Without `asking` the terminal is not
-    asked for its background.
+    Nobody saw a prompt then, so its lines are not separate messages. Without `asking` the terminal is not asked for its
+    background.
     """
     modes = termios.tcgetattr(0)
     by_key = [*modes[:3], modes[3] & ~(termios.ICANON | termios.ECHO), *modes[4:]]

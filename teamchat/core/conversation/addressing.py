@@ -101,7 +101,7 @@ def address(
 
     - `NotTrusted`: there is a `caller`, and a `speaker` as well.
     - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
-    - `UnknownPerson`: the speaker is no person of the team.
+    - `UnknownPerson`: the speaker is not a person of the team.
     - `UnknownName`: a title is ambiguous, or nobody that it names is known.
     - `NearMiss`: it calls nobody and typed text looks like a call or a misspelt name, or a typed message answers an
       agent that has left the team.

@@ -3,7 +3,7 @@
 Two names are the same when they fold to the same text. Folding removes what a reader cannot see (zero-width and
 other default-ignorable characters), so that two names that look the same are the same. It keeps the controls that
 turn the direction of writing, so that a name shown backwards is nobody's. A valid name has neither. Look-alike
-letters of other scripts stay different: `mаx` with a Cyrillic а is no member's name.
+letters of other scripts stay different: `mаx` with a Cyrillic а is not a member's name.
 """
 
 from __future__ import annotations

@@ -390,7 +390,7 @@ class _Reader(Struct):
         self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)
 
     def requests(self) -> list[RouteRequest]:
-        """List one request per member, in the order of speaking within each priority; groups of one are no groups."""
+        """List one request per member, in the order of speaking within each priority; a group of one is not a group."""
         together = (group for group in self.groups if len(group.members) > 1)
         number = {id(group): index for index, group in enumerate(together)}
         return [

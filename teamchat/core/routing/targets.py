@@ -28,7 +28,7 @@ class Target(Struct, frozen=True):
 def parse_targets(body: str) -> tuple[Target, ...]:
     """Parse the targets in order. Empty names are left out, and the most urgent priority counts for a whole group.
 
-    `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
+    `!P4` is not a priority but part of a name. Nobody has that name, so it is reported.
     """
     if _SIGN.search(body) is None:  # most bodies have none, and a text may have a hundred thousand bodies
         return (Target((name,)),) if (name := body.strip()) else ()

@@ -149,11 +149,11 @@ REFERENCES = (
     """SELECT 'a search does not find all messages' AS problem WHERE (SELECT COUNT(*) FROM indexed) <> 1
     OR (SELECT through FROM indexed) NOT BETWEEN 0 AND (SELECT COALESCE(MAX(id), 0) FROM messages)""",
 )
-"""What holds between rows, with `problem` for what breaks it."""
+"""The conditions between rows, with a `problem` for a broken one."""
 
 
 def problems(db: Database) -> Iterator[str]:
-    """Say in sentences what is wrong with the store; nothing if it is healthy. Never raises `DamagedStore`."""
+    """List the faults of the store in sentences; none if it is healthy. Never raises `DamagedStore`."""
     try:
         if not db.version():
             yield EMPTY

@@ -26,7 +26,7 @@ _BEGINS: Mapping[Kind, tuple[bytes, ...]] = {
 
 
 class Image(Struct, frozen=True):
-    """An image by its content: `name` is what the person called it, `kind` one of png, jpg, gif and webp."""
+    """An image by its content: `name` is the person's name for it, `kind` one of png, jpg, gif and webp."""
 
     name: str
     kind: Kind

@@ -111,7 +111,7 @@ def parts_from(db: Database, session: int, place: int) -> list[LineagePart]:
 
 
 def parent_of(db: Database, session: int) -> tuple[str, str] | None:
-    """Name the session that a branch shares messages with, and the last of them; None if it is no branch."""
+    """Name the session that a branch shares messages with, and the last of them; None if it is not a branch."""
     return db.value(
         lambda row: (row.text("name"), row.text("message")),
         """SELECT sessions.name, messages.message FROM lineage

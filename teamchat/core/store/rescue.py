@@ -1,4 +1,4 @@
-"""What can still be had of a damaged store, copied into a new one."""
+"""The rescue of a damaged store: its readable rows, copied into a new one."""
 
 from __future__ import annotations
 

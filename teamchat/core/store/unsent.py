@@ -1,8 +1,9 @@
 """Messages that wait for a run which sends them: typed while members worked, or handed over by another process.
 
-What `chat` keeps, only a chat sends. What another process hands over, the run that works then sends between two
-turns, or any later one. While a run takes such messages its process is the session's `taker`; a message is handed over
-in the same transaction that sees the taker, and a run stops to take them in one that sees none. So none is left behind.
+Only a chat sends messages that `chat` keeps. Messages handed over by another process are sent between two turns by the
+run at work, or by any later one. While a run takes such messages its process is the session's `taker`; a message is
+handed over in the same transaction that sees the taker, and a run stops to take them in one that sees none. So none is
+left behind.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What turns have used and been sent, summed by member, model and memory. Unknown stays unknown, never zero.
+"""The usage of turns and the bytes sent to them, summed by member, model and memory. Unknown stays unknown, never zero.
 
-Sessions that the agent of a turn runs are the turn's children: what they use is added up beside it.
+Sessions that the agent of a turn runs are the turn's children: their usage is added up beside it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class AgentSpec(Struct, frozen=True):
         return agent_type(self.protocol, self.row)
 
     def access_note(self, access: Access) -> str:
-        """Say what a member with that access may do, and what limits it."""
+        """Describe the rights of a member with that access, and their limits."""
         note = self.type.runner.access_notes[access]
         if access == "full" or not (vendor := self.unproven):
             return note
@@ -248,7 +248,7 @@ class Team(Struct, frozen=True):
 def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
     """Build the person at the keyboard, for a team that names no human, with the login name and no title.
 
-    The name is "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
+    The name is "you" (then "you-2", ...) if the login name is not a valid name, or is already a member's name or title.
     """
     taken = {fold(word) for member in members for word in (member.name, member.title) if word}
     names = chain((login, "you"), (f"you-{n}" for n in count(2)))

@@ -1,4 +1,4 @@
-"""What changed in a team file since it was trusted, in lines for a person.
+"""The changes of a team file since it was trusted, in lines for a person.
 
 A digest of every value decides whether it changed. The line beside the digest only shows the old text to a person: it
 may be cut, and it is not kept for a variable of `env`.

@@ -106,7 +106,7 @@ def _hooks(team: Team) -> Iterator[Need]:
 def _checks(team: Team) -> Iterator[Need]:
     """List the checks, including commands in processes. The files that their commands read are not trusted with them.
 
-    A member changes these all the time: that is what a check is for.
+    A member changes these all the time: a check is for that.
     """
     typed = {
         process.name: tuple(word for word in process.settings.check if word not in team.checks)

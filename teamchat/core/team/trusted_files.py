@@ -1,7 +1,7 @@
 """The files whose content decides the effect of a team's trusted commands.
 
 They are programs of the workspace; scripts that `command`, `args` or a value of `env` names, also inside a shell's
-text or by a module's name; and programs in the folders of `env.PATH`. What such a script loads is not known.
+text or by a module's name; and programs in the folders of `env.PATH`. Files that such a script loads are unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which members may write which files, and which hooks therefore wait until none of them works."""
+"""The members that may write a file, and the hooks that therefore wait until none of them works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def may_write(member: Member, agent: AgentSpec) -> bool:
     """Return whether a turn of the member may change files.
 
     A built-in CLI limits a member with access "read" to reading. A program of the team's own limits nothing, and MCP
-    servers, project settings and arguments can run what the CLI does not limit.
+    servers, project settings and arguments can run programs that the CLI does not limit.
     """
     return member.access != "read" or not _is_bounded(member, agent)
 

@@ -1,7 +1,7 @@
 """Secrets by the text before them: a header, `password=`, a variable's name, a netrc entry; whatever they look like.
 
 Each pattern is matched against a text in lower case. Its `value` is a candidate, which `_is_one` judges: in a program a
-name such as `token` also stands before many values that are no secrets.
+name such as `token` also stands before many values that are not secret.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class Transcript(Struct, frozen=True):
 
     @property
     def messages(self) -> int:
-        """How many there are."""
+        """Their number."""
         return sum(1 for _ in self.said)
 
     @property

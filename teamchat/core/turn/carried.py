@@ -1,7 +1,7 @@
 """The files of a turn on a host: a member's worktree goes there as git objects, and what became of it comes back.
 
 The worktree stands here as that of a member of this machine does, so that `merge`, `undo`, `diff` and receipts know of
-no host. What comes back is written into it by the same hand as an undo, and nothing else of the user's files is.
+no host. Files that come back are written into it by the code of an undo, and no other files of the user are.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _PRIVATE = 0o077
 
 
 class CommandEnd(Struct, frozen=True):
-    """How a program ended. `code` is its exit code, None if it was killed; `why` is then the reason."""
+    """The end of a program. `code` is its exit code, None if it was killed; `why` is then the reason."""
 
     code: int | None
     out: bytes

@@ -26,8 +26,8 @@ _ALL = stat.S_IRWXU
 def remove(*folders: str | os.PathLike[str] | bytes) -> str | None:
     """Remove folders with their content, or files in their place, up to the first that cannot be removed.
 
-    Returns a sentence about that one, or None. Raises nothing. What cannot be removed stays below its folder, for a
-    later call; the last folder is there for as long as something of the others is.
+    Returns a sentence about that one, or None. Raises nothing. Files that cannot be removed stay below their folder,
+    for a later call; the last folder stays as long as anything of the others.
     """
     for folder in folders:
         if problem := _remove(folder):

@@ -87,7 +87,7 @@ def _same(pairs: zip[tuple[str, str]]) -> int:
 
 
 def lines_of(arguments: object) -> Lines | None:
-    """Count the lines of a call by its arguments; None if they do not say what is replaced.
+    """Count the lines of a call by its arguments; None if they do not name the replaced text.
 
     A call that writes a file is such a one.
     """
