@@ -313,7 +313,7 @@ class Runner(ABC):
     access_notes: Mapping[Access, str] = dict.fromkeys(
         get_args(Access), f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
     )
-    """A line for `teamchat team` for each access: a member's rights, and their limits."""
+    """A line for `teamchat team` for each access: what it allows, and what limits it."""
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Prepare the prompt's bytes, as the last step before stdin: the result is sent, stored, recorded and shown.

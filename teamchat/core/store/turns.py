@@ -71,7 +71,7 @@ class NewTurn(Struct, frozen=True):
     group: int | None = None
     """The id of the group's turn that keeps the state `before`, which this turn takes over."""
     admission: str | None = None
-    """The agent's rights, as in `running_admissions`."""
+    """The agent's admission, as in `running_admissions`."""
 
 
 class Turn(Struct, frozen=True):
@@ -311,7 +311,7 @@ def running_turns(db: Database, session: int) -> list[Turn]:
 
 
 class Admitted(Struct, frozen=True):
-    """A running turn, with its rights as JSON: `Admission` in `core/turn/caller.py`."""
+    """A running turn, with its admission as JSON: `Admission` in `core/turn/caller.py`."""
 
     session: int
     session_name: str

@@ -53,7 +53,7 @@ class AgentSpec(Struct, frozen=True):
         return agent_type(self.protocol, self.row)
 
     def access_note(self, access: Access) -> str:
-        """Describe the rights of a member with that access, and their limits."""
+        """Say what that access allows a member, and what limits it."""
         note = self.type.runner.access_notes[access]
         if access == "full" or not (vendor := self.unproven):
             return note

@@ -1,9 +1,9 @@
 """The turns around this process: an agent may run teamchat in its turn, and its agents again.
 
-The agent of every turn has a token in its environment, and the store has the agent's rights with the turn. A teamchat
-finds the turn by the token or, whatever the agent did to its environment, by the guardians above it in the tree of
-processes: the standard output of a guardian is the file in the turn's folder. The limit that marks a turn's processes
-says how many turns there must be. If one is not found, no turn runs.
+The agent of every turn has a token in its environment, and the store has the agent's admission with the turn. A
+teamchat finds the turn by the token or, whatever the agent did to its environment, by the guardians above it in the
+tree of processes: the standard output of a guardian is the file in the turn's folder. The limit that marks a turn's
+processes says how many turns there must be. If one is not found, no turn runs.
 
 A namespace of processes hides the guardians, and one of users lets the agent change the limit. So the store also has
 the namespaces of the turn's guardian.
@@ -430,7 +430,7 @@ def _check_left(db: Database, record: Record, now: float) -> None:
 
 
 def _more(member: Member, agent: AgentSpec, record: Record) -> str | None:
-    """List the member's rights beyond the rights of that turn's agent. An agent with `full` may do anything."""
+    """Say what the member may do beyond the agent of that turn. An agent with `full` may do anything."""
     if ORDER.index(member.access) > ORDER.index(record.access):
         return f"has access {member.access!r}"
     servers, allow = _servers(member), sorted({*member.allow} - {*record.allow})
