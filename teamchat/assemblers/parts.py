@@ -26,7 +26,7 @@ class PromptContextMessage(Struct, frozen=True, gc=False):
     whole: bool = False
 
 
-MAX_BYTES = 768 * 1024  # of a prompt with its system text, unless the team file says otherwise
+MAX_BYTES = 768 * 1024  # the largest prompt, system text included; a team file may change it
 FRAMEWORK = "framework__context"
 LESSONS = "experience__context"
 KNOWLEDGE = "knowledge__context"
@@ -51,7 +51,7 @@ class AssemblerInput(Struct, frozen=True):
     target_bytes: int | None = None
     """The size that a prompt may cost, in bytes. Above it only old history is left out."""
     per_message: TruncationPolicy | None = None
-    """Cuts the middle out of a longer message of the history."""
+    """The size above which a message of the history loses its middle, in bytes."""
     contexts: Mapping[str, str] = field(default_factory=dict)
     """The layers, by names of `LAYERS`.
 

@@ -34,7 +34,7 @@ BLANK_LINE = "\n\n"
 BLOCKS = tuple(name for name in LAYERS if name != FRAMEWORK)
 """The layers with a section of their own. The framework is part of the system text."""
 QUOTED = (KNOWLEDGE, TODO, SUMMARY, DIFFERENCES, RESULTS)
-"""The layers that quote unchecked text. A lesson is no such text: a person kept it."""
+"""The layers that quote unchecked text. A lesson is not such a text: a person kept it."""
 BRACKETED = {
     LESSONS: "[EXPERIENCE]",
     KNOWLEDGE: "[KNOWLEDGE]",
@@ -85,7 +85,7 @@ class Parts(Struct, frozen=True):
     """The parts of a prompt in order, before they are joined."""
 
     system_flag: str | None
-    """The system text that is no part of the prompt."""
+    """The system text that is not part of the prompt."""
     opening: tuple[Section, ...]
     """System text and task."""
     layers: Mapping[str, Section]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-MOST_BYTES = 4  # of one character
+MOST_BYTES = 4  # the longest character in UTF-8
 BYTES_PER_TOKEN = 4  # an estimate: each vendor counts with a tokenizer of its own
 
 

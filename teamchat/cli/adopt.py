@@ -70,7 +70,7 @@ def adopt(
 
 
 def print_candidates(there: Candidates, *, as_json: bool) -> None:
-    """Each session with its name, when it was last used, and its first words."""
+    """Print each session with its name, when it was last used, and its first words."""
     if as_json:
         for session in there.kept:
             write_line("kept_session", id=session.id, at=session.at, first=session.first)

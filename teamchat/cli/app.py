@@ -78,12 +78,12 @@ There is no team file in this folder. To begin:
   teamchat init                      a team of the agent CLIs you have, here
   teamchat send "[NEXT:writer] Hi"   then: your first message
   teamchat --help                    all commands"""
-"""What `teamchat` alone says in a folder without a team."""
+"""The text of `teamchat` alone in a folder without a team."""
 LONG = 12  # options; a help with more has them in groups
 
 
 def explained(name: str, command: Any, panels: Mapping[str, str]) -> Any:
-    """The command with its example at the end of its help, and its options under their headings if it has many."""
+    """Return the command with its example at the end of its help, and with headings for its options if it has many."""
     if name in EXAMPLES:
         command.epilog = f"Example: {EXAMPLES[name]}"
     if len(command.params) > LONG:
@@ -145,14 +145,14 @@ COMMANDS = {
 
 
 def overview() -> str:
-    """The help of the program: 24 rows of 80 columns, without any import of a command."""
+    """Write the help of the program: 24 rows of 80 columns, without any import of a command."""
     more = f"{len(COMMANDS) - len(DAILY)} more: teamchat help commands"
     options = _folded("Options: --version --install-completion SHELL --show-completion SHELL --help", 9)
     return f"Usage: teamchat [OPTIONS] COMMAND [ARGS]...\n{rows_of(DAILY)}\n{more}\n{options}\n"
 
 
 def every_command() -> str:
-    """The page `commands` of the manual."""
+    """Write the page `commands` of the manual."""
     others = {name: text for name, text in COMMANDS.items() if name not in DAILY}
     return f"Daily:\n{rows_of(DAILY)}\n\nThe others:\n{rows_of(others)}\n\n`teamchat status` is `teamchat log -n 1`."
 
@@ -167,7 +167,7 @@ def _folded(line: str, indent: int) -> str:
 
 
 FAMILIAR = ("status", "version")
-"""Of the other words that `meant` knows, those that may be misspelt."""
+"""Other words that `meant` recognises even if they are misspelt."""
 
 
 @cache
@@ -187,7 +187,7 @@ def _command(name: str) -> Any:
 
 
 def guess(typed: str, known: Iterable[str]) -> str:
-    """The suggestion at the end of an error about an unknown name."""
+    """Write the suggestion at the end of an error about an unknown name."""
     from difflib import get_close_matches
 
     return "".join(f": did you mean {name}?" for name in get_close_matches(typed[:100], known, n=1))
@@ -272,7 +272,7 @@ def teamchat(
 
 
 def here() -> Path:
-    """The folder in which the program was started. Raises `UsageError` where it cannot be read."""
+    """Return the folder where the program was started. Raises `UsageError` if it cannot be read."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -325,7 +325,7 @@ def started(words: list[str]) -> object:
 
 
 def meant(args: list[str]) -> list[str]:
-    """The arguments; a familiar command of another program becomes the one that does the same here."""
+    """Return the arguments; a familiar command of another program is replaced by the one for the same purpose here."""
     match args:
         case ["version"] | ["-V"]:
             return ["--version"]

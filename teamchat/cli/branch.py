@@ -80,7 +80,7 @@ def begun_lines(db: Database, made: Session, parent: Session, last: str, back: s
 
 
 def file_lines(later: Sequence[Later], last: str) -> Iterator[str]:
-    """That the files are as before, and the commands for what turns after the message `last` have changed in them."""
+    """Say that the files are unchanged, and list commands for changes of turns after the message `last`."""
     yield "the files stay as they are"
     for name in dict.fromkeys(following.session for following in later):
         first, *others = [str(following.turn.number) for following in later if following.session == name]

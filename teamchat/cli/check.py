@@ -52,7 +52,7 @@ def check(
 
 
 def checks_to_run(team: Team, name: str | None) -> Sequence[Check]:
-    """The check of that name or command; without one all of the team file. Each is behind those that it needs."""
+    """Find the check of that name or command; without one, all of the team file, in the order of their needs."""
     if name is not None:
         return with_needs(team.checks, (named_check(team.checks, name),))
     if not team.checks:

@@ -28,7 +28,7 @@ from teamchat.core.text.commands import quote
 from teamchat.core.turn.lines import message_fields, outcome_fields
 from teamchat.runners.untrusted.json import one_line
 
-WIDE = 100  # columns of a terminal that has room for two texts
+WIDE = 100  # columns from which two texts fit side by side
 LONGEST_ASKED = 200  # characters of what a person said
 
 
@@ -77,7 +77,7 @@ def print_answers(answers: tuple[SessionAnswer, SessionAnswer]) -> None:
 
 
 def blocks(answer: SessionAnswer) -> Iterator[str]:
-    """What came after the message: who asked what, the replies, and a line for each turn."""
+    """Write everything after the message: the requests, the replies, and a line for each turn."""
     yield printable(f"{answer.session.name}, after {answer.to.id}")
     for said in answer.asked or (answer.to,):
         yield printable(f"{name_of(said)}: {one_line(said.content, LONGEST_ASKED)}")

@@ -51,7 +51,7 @@ def demo(
 
     text = files("teamchat.cli").joinpath("demo.cassette").read_text(encoding="utf-8")
     code = play(parse_cassette(text, "the demo"), ShownOptions(as_json), speed=1.0 if speed is None else speed)
-    if code != ExitCode.HUMAN_ASKED:  # how it ends
+    if code != ExitCode.HUMAN_ASKED:  # the usual end
         return code
     if not as_json:
         print(AFTER.replace("  teamchat ", f"  {PROGRAM.get()} "))
@@ -59,7 +59,7 @@ def demo(
 
 
 def _run() -> int:
-    """A real conversation: `init --template offline` makes such a team, and `send` runs it like this."""
+    """Run a real conversation: `init --template offline` makes such a team, and `send` runs it like this."""
     need_person("the demo is run")
     file = Path(tempfile.mkdtemp(prefix="teamchat-demo-")) / FILE_NAME
     write_team(plan_scripts("demo", "demo", login_name()), file)
@@ -73,19 +73,19 @@ def _run() -> int:
     team = find_team(str(file))
     begin_run(team, record=None, trust=True)
     note(f"three scripts are a team in {file.parent}")
-    if not sys.stdout.isatty():  # which shows what you say
+    if not sys.stdout.isatty():  # a terminal shows your message itself
         note(f"you: {MESSAGE}")
     message = Message(text=MESSAGE, typed=typed_spans(len(MESSAGE)))
     request = Request(team=team, message=message, place=NewPlace(team=str(file), new=True), bounds=UNBOUNDED)
     code = send_message(request, RunOutput(), wait=True, ask=False)
-    if code != ExitCode.HUMAN_ASKED:  # how it ends
+    if code != ExitCode.HUMAN_ASKED:  # the usual end
         return code
     print(_next(file))
     return ExitCode.DONE
 
 
 def _next(file: Path) -> str:
-    """What to type then. No agent CLI is needed for any of it."""
+    """Write the commands to type next. No agent CLI is needed for any of it."""
     has_cli = any(shutil.which(row.name) for row in CLIS)
     files = ", and slug.py" if (file.parent / ".git").exists() else ""
     own = ("a team of the agent CLIs you have", "") if has_cli else ("the same scripts", " --template offline")

@@ -51,7 +51,7 @@ def diff(
 
 
 def turns_called(db: Database, session: Session, name: str | None) -> Sequence[Turn]:
-    """The turns that a person means by `name`, side turns left out; none where no turn changed files."""
+    """Find the turns that a person means by `name`, side turns left out; none if no turn changed files."""
     if name is None:
         newest = last_turn_with_files(db, session.id)
         return [newest] if newest else []

@@ -127,6 +127,6 @@ def finished(work: Coroutine[object, object, None], report: Report) -> ExitCode:
 
 
 def line(check: DoctorCheck, width: int) -> str:
-    """A finding for a person, then the commands to type on lines of their own. `width` is that of the longest name."""
+    """Write a finding for a person, then the commands on lines of their own. `width` is that of the longest name."""
     text = printable(f"{MARKS[check.state]} {check.member or '':<{width}} {check.what:<7} {check.text}")
     return "\n".join([text, *(f"  try: {printable(command)}" for command in (check.hint or "").splitlines())])

@@ -64,7 +64,7 @@ def export(
     with open_store(find_root(place.team)) as db:
         redact = redactor(os.environ, team_for_secrets(place.team))
         whole = collect(db, need_session(db, place.session), redact, most)
-        said = Counter[bool]()  # by whether they were undone
+        said = Counter[bool]()  # counts messages, undone or not
 
         def shown() -> Iterator[Entry]:
             said.clear()
@@ -86,7 +86,7 @@ def export(
 
 
 def team_for_secrets(option: str | None) -> Team | None:
-    """The team, whose members' variables are secrets too. A broken team file does not hide what was said."""
+    """Load the team, whose members' variables are secrets too. A broken team file does not hide the conversation."""
     try:
         return find_team(option)
     except TeamchatError:
@@ -136,7 +136,7 @@ def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
 
 
 def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
+    """Read the process's umask; the only way is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

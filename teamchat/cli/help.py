@@ -44,14 +44,14 @@ def help(  # noqa: A001 (the command's name)
 
 
 def pages() -> Mapping[str, Traversable]:
-    """The pages that ship with the program: `json` for `json.md`, schemas by their full file names."""
+    """List the pages that ship with the program: `json` for `json.md`, schemas by their full file names."""
     docs = files("teamchat").joinpath("docs")
     listed = sorted((*docs.iterdir(), *docs.joinpath("howto").iterdir()), key=lambda file: file.name)
     return {file.name.removesuffix(".md"): file for file in listed if file.name.endswith((".md", ".json"))}
 
 
 def title(page: Traversable) -> str:
-    """The first heading of a page, without its code marks; the title of a schema."""
+    """Return the first heading of a page, without its code marks; the title of a schema."""
     with page.open(encoding="utf-8") as file:
         first = file.readline().rstrip("\n")
     return first.removeprefix("# ").replace("`", "") if first.startswith("# ") else "JSON Schema, for editors"

@@ -110,7 +110,7 @@ def _init_database() -> None:
 
 
 def _asked(answer: Coroutine[Any, Any, T]) -> T:
-    """The answer of the database. Raises `HostUnavailable`."""
+    """Return the answer of the database. Raises `HostUnavailable`."""
     try:
         return asyncio.run(answer)
     except Away as away:
@@ -130,7 +130,7 @@ def _list(dispatch: Dispatch, *, as_json: bool) -> None:
 
 
 def _watch(dispatch: Dispatch, *, as_json: bool) -> None:
-    """List each host whenever something of it has changed, and those that have left."""
+    """List each host that changed, and hosts that left, as soon as they do."""
     told, away = dict[str, HostSeen](), ""
     while True:
         try:
@@ -164,7 +164,7 @@ def _show(host: HostSeen, clock: HostClock, *, as_json: bool) -> None:
 
 
 def _lasting(host: HostSeen, clock: HostClock) -> HostSeen:
-    """The host without the numbers that change with every look."""
+    """Return the host without the numbers that change with every look."""
     agents = {name: replace(agent, cools_s=float(agent.cools_s > 0)) for name, agent in host.agents.items()}
     return replace(host, seen_s=float(host.seen_s > clock.dead_s), ahead_s=0.0, agents=agents)
 

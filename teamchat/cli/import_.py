@@ -64,7 +64,7 @@ def import_(
 
 
 def wants_task(task: str, *, asks: bool) -> bool:
-    """True if a person at the terminal takes the task after reading it: members read it outside of any fence."""
+    """Return whether a person at the terminal takes the task after reading it: members read it outside any fence."""
     if not (asks and sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print("the file has a task, which every member is told as yours:", file=sys.stderr)
@@ -78,7 +78,7 @@ def name_of(file: Path) -> str:
 
 
 def content_of(file: Path) -> bytes:
-    """All of the file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
+    """Read the whole file. Raises `PromptTooLarge`, and `UsageError` if it cannot be read."""
     name, limit = name_of(file), f"and an import takes at most {LARGEST:,}"
     if str(file) == "-":
         return read_within(sys.stdin.buffer, LARGEST, limit, name)
@@ -90,7 +90,7 @@ def content_of(file: Path) -> bytes:
 
 
 def stored(found: Imported, name: str | None, team: str | None) -> Session:
-    """The new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
+    """Store the new session, named as in the file if that is free. Raises `UsageError` for a `name` that is taken."""
     root = find_root(team)
     transcript = found.transcript
     with open_store(root) as db, db.transaction():
@@ -109,7 +109,7 @@ def is_free(db: Database, name: str) -> bool:
 
 
 def team_name(root: Path, option: str | None) -> str:
-    """The team of this folder, for a conversation whose file names none."""
+    """Name the team of this folder, for a conversation whose file names none."""
     try:
         return find_team(option).name
     except TeamchatError:

@@ -27,7 +27,7 @@ def team_file(file: Path) -> Path:
 
 
 def login_lines(found: Mapping[str, Login], taken: Collection[str]) -> Iterator[str]:
-    """Which CLIs have a login, how the others get one, and which are not `taken`."""
+    """List the CLIs with a login, the way to log in to the others, and the CLIs that are not `taken`."""
     for name, login in found.items():
         left_out = " and is left out" * (name not in taken)
         if login.there is False:

@@ -121,5 +121,5 @@ def print_lessons(db: Database, *, as_json: bool) -> None:
 
 
 def forgetting(numbers: Sequence[int]) -> str:
-    """The commands that delete these lessons; without numbers, the one that lists them."""
+    """Write the commands that delete these lessons; without numbers, the command that lists them."""
     return "\n".join(f"{LIST} --delete {number}" for number in numbers) or LIST

@@ -87,7 +87,7 @@ def log(
             write_text(as_stored(messages.get(full, hidden=everything).content))
             return ExitCode.DONE
         last = None
-        whole_log = not number  # one pass over all turns then; else a look at the few that are shown
+        whole_log = not number  # then one pass over all turns, else a look at the few shown ones
         numbers = turn_numbers(db, chosen.id) if whole_log else {}
         cleared = {clear.through: clear for clear in clears_in(db, chosen.id)}
         hidden = messages.hidden() if everything and whole_log else frozenset()
@@ -115,7 +115,7 @@ def log(
 
 
 def in_words(db: Database, session: Session, message: ConversationMessage) -> ConversationMessage:
-    """The message with the JSON that a process asked for in words."""
+    """Return the message, with the JSON of a process put in words."""
     if message.turn_id is None or (part := part_of(db, message.turn_id)) is None:
         return message
     from teamchat.core.engine.processes import words
@@ -162,7 +162,7 @@ class Between:
             self._step()
 
     def rest(self) -> None:
-        """Show those that ran after the last message."""
+        """Show the checks that ran after the last message."""
         if self._checks is None:  # there is no message
             self._begin(every_check(self._db, self._session.id))
         while self._next is not None:
@@ -184,7 +184,7 @@ class Between:
 
 
 def was_killed(root: Path, db: Database, check: CheckRecord) -> bool:
-    """True if the store says that the check runs, and teamchat was killed meanwhile."""
+    """Return whether the store says that the check runs although teamchat was killed meanwhile."""
     return check.status == "running" and check in abandoned(
         root, check.session, lambda: running_checks(db, check.session)
     )
@@ -197,7 +197,7 @@ def print_check(
     among_notes: bool = False,
     killed: Callable[[CheckRecord], bool] = lambda _: False,
 ) -> None:
-    """Print the line of a check; at a terminal as it was while it ran. `killed` tells those that nothing runs."""
+    """Print the line of a check; at a terminal the same as while it ran. `killed` finds checks that nothing runs."""
     from teamchat.cli.output.checks import check_line
 
     undone = check.undone is not None
@@ -272,7 +272,7 @@ def print_message(
 
 @cache
 def team_names(team: str | None) -> tuple[str, ...]:
-    """The members of the team here; none if its file cannot be read."""
+    """Name the members of the team here; none if its file cannot be read."""
     try:
         return tuple(member.name for member in find_team(team).members)
     except TeamchatError:
@@ -297,7 +297,7 @@ def follow_log(follower: Follower, team: str | None, *, as_json: bool) -> int:
 
 
 def queue_lines(root: Path, db: Database, session: Session, team: str | None) -> Iterator[str]:
-    """Lines on who is running and who is waiting, with callers that have left the `team`.
+    """Write who is running and who is waiting, with callers that have left the `team`.
 
     If teamchat was killed, also the command that continues the conversation.
     """
@@ -327,7 +327,7 @@ def queue_lines(root: Path, db: Database, session: Session, team: str | None) ->
 
 
 def result_lines(db: Database, session: Session) -> Iterator[str]:
-    """The result of the process that the conversation ended with, if it did."""
+    """Write the result of the process that ended the conversation, if one did."""
     process = db.the(process_of, "SELECT process FROM sessions WHERE id = ?", session.id)
     if process is None or not process.over:
         return
@@ -347,7 +347,7 @@ def result_lines(db: Database, session: Session) -> Iterator[str]:
 
 
 def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, str]:
-    """What became of the turns that no process runs any more, by the numbers of their routes."""
+    """Say what became of turns that no process runs any more, by the numbers of their routes."""
     from teamchat.core.conversation.recovery import how_left
 
     left = {turn.route: how_left(db, turn) for turn in running_turns(db, session.id)}
@@ -355,7 +355,7 @@ def how_routes_were_left(db: Database, session: Session) -> Mapping[int | None, 
 
 
 def who_left(names: set[str], session: Session, team: str | None) -> set[str]:
-    """The names that no member has. Empty if the team file cannot be read, or is another session's."""
+    """Find the names that no member has. Empty if the team file cannot be read, or is another session's."""
     try:
         current_team = find_team(team) if names else None
     except TeamchatError:

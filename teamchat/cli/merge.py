@@ -92,7 +92,7 @@ def _refuse_unfit(name: str, turn: PlaceTurn | None) -> None:
 
 
 def _merge_all(place: PlaceOptions, *, as_json: bool, wait: bool) -> int:
-    """Merge one worktree after the other, those of members first, then the places in the order of the plan."""
+    """Merge one worktree after the other: first members' worktrees, then the places in the order of the plan."""
     need_person("changes are merged")
     root = find_root(place.team)
     merged, left = 0, 0
@@ -133,7 +133,7 @@ def _tell_unfit(state: Path, there: Opened, turn: PlaceTurn) -> bool:
 
 
 def _list(place: PlaceOptions, *, as_json: bool) -> int:
-    """Who has something to merge, with the commands."""
+    """List the members with something to merge, and the commands."""
     with open_store(find_root(place.team)) as db:
         chosen, state = need_session(db, place.session), db.path.parent
         turns = turns_in_places(db, chosen.id)
@@ -188,7 +188,7 @@ def _tell(state: Path, there: Opened, made: Merge, *, undo: bool, as_json: bool)
 
 
 def _next(state: Path, there: Opened, made: Merge, *, undo: bool) -> list[str]:
-    """The commands after a conflict; those for an undo show and drop what was changed since the merge."""
+    """List the commands after a conflict; for an undo they show and drop the changes since the merge."""
     member = quote(there.tree.member)
     if not undo:
         return [f"teamchat merge --theirs {member}", f"teamchat merge --ours {member}"]

@@ -46,7 +46,7 @@ def open(  # noqa: A001 (the command's name)
             raise UsageError("opening a session needs a terminal", saying("--to", member))
         need_trust(team, give=trust)
         with held(team.root, db, chosen, wait=not no_wait):
-            require(team, trust_store())  # it may have changed while this process waited for another one
+            require(team, trust_store())  # the team file may have changed while this process waited for another one
             opened = plan_opening(db, chosen, team, member, os.environ)
             which = printable(f"{opened.turn.member}'s session {opened.turn.vendor_session}")
             note(f"opens {which}; what is said there is not part of the conversation")
@@ -55,7 +55,7 @@ def open(  # noqa: A001 (the command's name)
                 with put_back() as reset_screen, temporary_folder("open") as folder:
                     own = {} if opened.env.get("TMPDIR") != os.environ.get("TMPDIR") else {"TMPDIR": str(folder)}
                     code = foreground(opened.argv, {**opened.env, **own}, opened.cwd)
-                    if code:  # it may not have come to that itself
+                    if code:  # a program that failed may not have reset the screen
                         reset_screen()
             except SpawnFailed as error:
                 raise AgentMissing(f"{opened.turn.member}'s program could not be started: {error}") from error
@@ -73,7 +73,7 @@ and colours, held drawing, special keypads, other characters and colours."""
 
 @contextlib.contextmanager
 def put_back() -> Iterator[Callable[[], None]]:
-    """Restore the line settings at the end, and take the terminal from a process group that a program has given it to.
+    """Restore the line settings at the end, and take the terminal back from a process group that a program gave it to.
 
     The yielded function resets the screen, after a program that failed.
     """
@@ -83,10 +83,10 @@ def put_back() -> Iterator[Callable[[], None]]:
     try:
         yield lambda: _write(RESET)
     finally:
-        # without the terminal this process would be stopped here
+        # in the background this process would be stopped here
         handler = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
-            with contextlib.suppress(OSError, termios.error):  # it was closed
+            with contextlib.suppress(OSError, termios.error):  # the terminal was closed
                 if foreground:
                     os.tcsetpgrp(stdin, group)
                 termios.tcsetattr(stdin, termios.TCSADRAIN, before)

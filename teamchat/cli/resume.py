@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Mode(OptionGroup, frozen=True):
-    """What is done about the turn that failed."""
+    """The treatment of a failed turn."""
 
     retry: Annotated[bool, typer.Option("--retry", help="Run the failed turn again (the default).")] = False
     skip: Annotated[
@@ -76,7 +76,7 @@ def resume(
     with open_store(team.root) as db:
         session = session_to_continue(db, place.session)
         if message is not None:
-            named_by(waiting_in(db, session.id), message)  # which raises before anything is told
+            named_by(waiting_in(db, session.id), message)  # it raises before anything is printed
         touch_session(db, session.id)
         chosen = ResumeMode.SKIP if mode.skip else ResumeMode.DROP if mode.drop else ResumeMode.RETRY
         given: Resume | None = Resume(chosen, message=message)
@@ -90,7 +90,7 @@ def resume(
 
 
 def picked(db: Database, session: Session, root: Path) -> Resume | None:
-    """What the person at the terminal picks of what waits, if that is more than one thing; None for nothing.
+    """Ask the person at the terminal which of several waiting messages to run; None for nothing.
 
     Without a terminal everything on hold runs.
     """
@@ -104,7 +104,7 @@ def picked(db: Database, session: Session, root: Path) -> Resume | None:
 
 
 def print_waiting(waiting: Sequence[Waiting]) -> None:
-    """A line for each message: its number, id and first words, who waits, and since when."""
+    """Print a line for each message: its number, id and first words, who waits, and since when."""
     from teamchat.cli.output.listing import age, fitted
 
     now, width = time.time(), get_terminal_size().columns
@@ -118,7 +118,7 @@ def print_waiting(waiting: Sequence[Waiting]) -> None:
 
 
 def asked(waiting: Sequence[Waiting]) -> Resume | None:
-    """What the answer of the person at the terminal means; None for nothing. What cannot be read is asked again."""
+    """Ask the person at the terminal until an answer can be read, and return its meaning; None for nothing."""
     everything = "" if all(entry.aside for entry in waiting) else ", a: all on hold"
     while True:
         how = f"Run which? (1 2: these{everything}, d 1: drop, d all, Enter: none) "
@@ -136,7 +136,7 @@ def asked(waiting: Sequence[Waiting]) -> Resume | None:
 
 
 def meant(words: Sequence[str], waiting: Sequence[Waiting]) -> Resume | None:
-    """What the words of an answer mean: `a`, `1 2`, `d 1`, `d all`; None if they mean nothing."""
+    """Interpret the words of an answer: `a`, `1 2`, `d 1`, `d all`; None if they mean nothing."""
     drops = words[0] in ("d", "drop")
     named = words[1:] if drops else words
     if tuple(named) in (("a",), ("all",)):

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-KIND = "teamchat.kind"  # of the process whose help is shown
+KIND = "teamchat.kind"  # the key of the process whose help is shown
 EXAMPLE = "teamchat run debate 'Your question'"
 
 
 def _naming(option: str, help_: str, metavar: str = "NAME") -> Any:
-    """An option that names AI members."""
+    """Make an option that names AI members."""
     return typer.Option(option, metavar=metavar, autocompletion=ai_members, help=help_)
 
 
@@ -168,7 +168,7 @@ class RunCommand(TyperCommand):
     """`run KIND --help` shows the options of that kind alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with contextlib.suppress(TyperException):  # what is wrong is said by the parser below
+        with contextlib.suppress(TyperException):  # the parser below reports errors
             ctx.meta[KIND] = self.make_parser(ctx).parse_args([*args])[0].get("process")
         return super().parse_args(ctx, args)
 
@@ -242,13 +242,13 @@ def run(
 
 
 def with_a_task() -> str:
-    """What was typed, with a task behind it; an example if that is too long for a line."""
+    """Return the typed command with a task behind it; an example if that is too long for a line."""
     typed = TYPED.get()
     return (line_of(*typed, "Your task") if typed[:1] == ["run"] else None) or EXAMPLE
 
 
 def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of an option such as `max,sarah`, which may be given several times."""
+    """Parse the names of an option such as `max,sarah`, which may be given several times."""
     if not written:
         return ()
     names = tuple(name for target in parse_to(",".join(written)) for name in target.names)
@@ -258,7 +258,7 @@ def names_of(option: str, written: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def options_of(written: Sequence[str] | None) -> tuple[str, ...]:
-    """The options of a vote: one written list of them, or each by itself, which may then have commas in it."""
+    """Parse the options of a vote: one list of them, or each by itself, which may then contain commas."""
     if not written:
         return ()
     options = tuple(option.strip() for option in (written[0].split(",") if len(written) == 1 else written))
@@ -283,7 +283,7 @@ def reviewing(team: Team, process: Process) -> tuple[str, ...]:
 
 
 def pausing(team: Team, process: Process, bounds: Bounds) -> tuple[str, ...]:
-    """A note if the process takes more turns than may run without a pause."""
+    """Write a note if the process takes more turns than may run without a pause."""
     rules, turns = rules_of(team, bounds), strategy_of(process.kind).turns(process)
     if process.kind == "until":
         return ()  # it would be refused

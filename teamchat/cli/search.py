@@ -121,8 +121,9 @@ def _check_called(db: Database, name: str, team: str | None) -> None:
 
 
 def moment_of(text: str, now: float) -> float:
-    """The time that `--from` names, in seconds since 1970: a date, a date with a time, `today`, `yesterday`, or how
-    long ago. Raises `UsageError`.
+    """Parse the time that `--from` names, in seconds since 1970.
+
+    It is a date, a date with a time, `today`, `yesterday`, or how long ago. Raises `UsageError`.
     """
     # without a zone: Python has none of a day or more, such as TZ=XXX99
     midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006
@@ -154,7 +155,7 @@ def _fields(hit: Hit, session: Session, title: str) -> dict[str, object]:
 
 
 def _write(hit: Hit, session: Session, title: str, command: str, *, at_terminal: bool) -> None:
-    """Where it was said, by whom and when; the words around; the command that prints the whole message."""
+    """Print where it was said, by whom and when; the words around; the command that prints the whole message."""
     when = age(hit.at, time.time()) if at_terminal else moment(hit.at)
     undone = ", undone" if hit.undone else ""
     head = printable(f"{session.name}  {hit.message} {hit.speaker}{undone}  {when}  {title}")

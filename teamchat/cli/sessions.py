@@ -81,7 +81,7 @@ def delete(
 
 
 def confirm_deletion(session: Session) -> bool:
-    """True if the person at the terminal confirms it. Raises `UsageError` if there is no terminal."""
+    """Return whether the person at the terminal confirms it. Raises `UsageError` if there is no terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"session {session.name} ({session_size(session)}) would be deleted for good,"

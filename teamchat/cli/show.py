@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def prompt_diff(db: Database, turn: Turn) -> Iterator[str]:
-    """A unified diff of system text and prompt against the member's previous turn. In a first turn, all is new."""
+    """Write a unified diff of system text and prompt against the member's previous turn. In a first one, all is new."""
     from teamchat.core.text.line_diff import unified_diff
 
     before = previous_turn(db, turn)
@@ -179,7 +179,7 @@ def print_receipt(db: Database, turn: Turn, chosen: Session, *, abandoned: bool)
 
 
 def fitted(line: str, width: int | None) -> Iterable[str]:
-    """A line of a receipt, as rows of at most `width` columns if there is a width."""
+    """Wrap a line of a receipt into rows of at most `width` columns if there is a width."""
     if width is None:
         return (line,)
     from teamchat.cli.output.terminal.receipt_rows import rows_of
@@ -188,7 +188,7 @@ def fitted(line: str, width: int | None) -> Iterable[str]:
 
 
 def margined(head: str, text: str, width: int | None) -> str:
-    """A heading and the text in a margin, wrapped if there is a width."""
+    """Write a heading and the text in a margin, wrapped if there is a width."""
     if width is None:
         return f"{head}\n{in_margin(text)}"
     from teamchat.cli.output.terminal.wrap import wrapped
@@ -198,7 +198,7 @@ def margined(head: str, text: str, width: int | None) -> str:
 
 
 def text_now(db: Database, turn: Turn) -> str:
-    """The text so far of a turn that runs, or whose process was killed; "" for one that is over."""
+    """Return the text so far of a turn that runs, or whose process was killed; "" for a turn that is over."""
     if turn.status != "running":
         return ""
     from teamchat.core.conversation.recovery import output_folder
@@ -209,7 +209,7 @@ def text_now(db: Database, turn: Turn) -> str:
 
 
 def texts_of(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
-    """The headings and texts of a turn that are not messages."""
+    """List the texts of a turn that are not messages, with headings."""
     if (partial := partial_of(db, turn)).strip():
         yield partial_head(turn), partial
     if (summary := summary_of(db, turn)) is not None:
@@ -217,7 +217,7 @@ def texts_of(db: Database, turn: Turn) -> Iterator[tuple[str, str]]:
 
 
 def reply_of(db: Database, session: int, turn: Turn) -> str:
-    """The whole reply of a turn. Raises `UsageError` if there is none."""
+    """Return the whole reply of a turn. Raises `UsageError` if there is none."""
     if turn.outcome and turn.outcome.reply:
         return SqliteLog(db, session).get(turn.outcome.reply).content
     for _, text in texts_of(db, turn):

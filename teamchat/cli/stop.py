@@ -56,7 +56,7 @@ def stop(place: PlaceOptions) -> None:
             f"{holder.said} cannot be seen from here: stop it in the container or on the machine where it runs",
             placed_here("teamchat watch"),
         )
-    for number in (signal.SIGTERM, signal.SIGCONT):  # what Ctrl-Z has stopped hears nothing but the second
+    for number in (signal.SIGTERM, signal.SIGCONT):  # a process stopped by Ctrl-Z hears only the second
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
     until = time.monotonic() + PATIENCE_S
@@ -64,7 +64,7 @@ def stop(place: PlaceOptions) -> None:
         if time.monotonic() > until:
             raise TeamchatError(
                 f"{holder.said} has not ended {PATIENCE_S:g} s after it was asked to",
-                f"kill -9 {process}" if process >= FIRST_PID else None,  # which process 1 does not hear
+                f"kill -9 {process}" if process >= FIRST_PID else None,  # process 1 ignores it
             )
         time.sleep(0.05)
     with open_store(root) as db:
@@ -74,7 +74,7 @@ def stop(place: PlaceOptions) -> None:
 
 
 def _stop_on_hosts(names: list[str]) -> set[str]:
-    """Stop turns that go on at their hosts without a teamchat here, and return those that the database knows.
+    """Stop turns that go on at their hosts without a teamchat here, and return the ones known to the database.
 
     Raises `HostUnavailable`.
     """

@@ -64,7 +64,7 @@ def team(team: TeamOption = None, as_json: JsonOption = False) -> None:
 
 
 def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
-    """A process of the team file as `--json` shows it. `problem` is what it needs of the command line."""
+    """Describe a process of the team file for `--json`. `problem` says what the command line must add."""
     does, problem = None, None
     try:
         does = described(process_of(team, named.name))
@@ -74,7 +74,7 @@ def shown_process(team: Team, named: NamedProcess) -> dict[str, Any]:
 
 
 def describe(team: Team, member: Member) -> dict[str, Any]:
-    """A member as `--json` shows it. A person has only a name and a title."""
+    """Describe a member for `--json`. A person has only a name and a title."""
     row: dict[str, Any] = {"name": member.name, "title": member.title, "type": member.type}
     if member.type == "human":
         return row
@@ -128,7 +128,7 @@ CLOCKS = {"first byte": "first_byte", "stall": "stall", "total": "timeout"}
 
 
 def _limit(seconds: float) -> float | None:
-    """A clock for JSON: null where it never runs out."""
+    """Convert a clock for JSON: null if it never runs out."""
     return None if math.isinf(seconds) else seconds
 
 
@@ -149,11 +149,11 @@ _OF_A_HOST: dict[str, Any] = {
     "argv": [],
     "env": {},
 }
-"""What the machine of a host decides, and this one does not know."""
+"""Fields that the host's machine decides and this one does not know."""
 
 
 def lines(row: dict[str, Any]) -> list[str]:
-    """A member in a few lines for a person."""
+    """Describe a member in a few lines for a person."""
     title = f" · {row['title']}" if row["title"] else ""
     if row["type"] == "human":
         return [f"{row['name']}{title} · person"]

@@ -138,7 +138,7 @@ class TestedRecording(Struct):
 
 
 def cassettes_in(where: Path) -> Sequence[Path]:
-    """The cassettes of a folder and of those below it, by name. A file is itself one. Raises `UsageError`."""
+    """List the cassettes of a folder and its subfolders, by name. A file is a cassette itself. Raises `UsageError`."""
     if not where.is_dir():
         if where.suffix != ".cassette" and not os.path.lexists(where):
             raise UsageError(f"there is no folder {printable(str(where))}")

@@ -99,7 +99,7 @@ def todo(
 
 
 def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tuple[Session, str | None]:
-    """The session whose list changes, and in an agent's turn the member whose turn it is.
+    """Find the session whose list changes, and in an agent's turn the member whose turn it is.
 
     There it is by default the conversation of the turn, whose replies change the list, too. Raises `NotTrusted` for
     one that is neither that nor begun in the turn.
@@ -119,7 +119,7 @@ def session_of_todos(db: Database, name: str | None, speaker: str | None) -> tup
 
 
 def action_of(word: str, words: list[str]) -> TodoAction:
-    """The action of that name. Raises `UsageError` with a hint of the command that was probably meant."""
+    """Find the action of that name. Raises `UsageError` with a hint to the probable command."""
     if word in (*TodoAction, *READS):
         return TodoAction.LIST if word in READS else TodoAction(word)
     numbers = numbers_of(words)
@@ -162,7 +162,7 @@ def adding(words: list[str]) -> tuple[Wish, ...]:
 
 
 def finishing(words: list[str]) -> tuple[Wish, ...]:
-    """What `3 4`, `3,4` and `#3` mean."""
+    """Parse the numbers in `3 4`, `3,4` and `#3`."""
     numbers = numbers_of(words)
     wrong = [part for part, number in numbers.items() if number is None]
     if wrong or not numbers:

@@ -19,7 +19,7 @@ from teamchat.core.text.clean import printable
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
-    """The rows as lines, each column as wide as its widest cell; the first `left` are text, the others numbers."""
+    """Align the rows, each column as wide as its widest cell; the first `left` are text, the others numbers."""
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
@@ -64,7 +64,7 @@ def usage(
 
 
 def _used(child: Child) -> Used:
-    """What a conversation has used that an agent ran in its turn, as far as it counts for that agent's conversation."""
+    """Return the usage of a conversation run by an agent, as far as it counts for the agent's own conversation."""
 
     def summed(name: str) -> Sum:
         unknown: int = getattr(child, f"no_{name}")
@@ -74,7 +74,7 @@ def _used(child: Child) -> Used:
 
 
 def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """The rows under their heads, as a table; where that is wider than `width` columns, names stand above numbers."""
+    """Tabulate the rows under their heads; in a table wider than `width` columns, names stand above numbers."""
     wide = list(aligned([HEAD, *rows], left=TEXTS))
     if all(cell_len(line) <= width for line in wide):
         yield from wide
@@ -88,7 +88,7 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
 
 
 def cells(used: Used) -> list[str]:
-    """Tokens and US dollars, then bytes: those sent, those that fresh turns would have been sent, what that saved."""
+    """List tokens and US dollars, then bytes: sent, needed if every turn were fresh, and the share saved."""
 
     def shown(part: Sum, words: Callable[[float], str]) -> str:
         if part.known is None and part.unknown:

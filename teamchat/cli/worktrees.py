@@ -59,7 +59,7 @@ def remove(
 
 
 def removed_lines(gone: Removed) -> Iterator[str]:
-    """What stays of a worktree."""
+    """Say what stays of a worktree."""
     if gone.commits:
         yield f"its branch {gone.tree.branch} stays: it has {plural(gone.commits, 'commit')} of its own"
     if gone.detached:
@@ -97,7 +97,7 @@ def list_worktrees(ctx: typer.Context, place: PlaceOptions, as_json: JsonOption 
 
 
 def describe(state: Path, tree: Worktree, turn: PlaceTurn | None) -> dict[str, Any]:
-    """A worktree as `--json` shows it; `problem` says why it cannot be compared. `turn` is that of a place."""
+    """Describe a worktree for `--json`; `problem` says why it cannot be compared. `turn` is that of a place."""
     row: dict[str, Any] = {
         "member": tree.member,
         "session": tree.session_name,
@@ -128,7 +128,7 @@ def describe(state: Path, tree: Worktree, turn: PlaceTurn | None) -> dict[str, A
 
 
 def lines(row: dict[str, Any]) -> list[str]:
-    """A worktree in a few lines for a person."""
+    """Describe a worktree in a few lines for a person."""
     if row["problem"]:
         return [f"{row['member']}  {row['session']}  {row['branch']}  {row['problem']}", f"  in {row['folder']}"]
     alone = OnlyThere(tuple(row["only_there"]), row["detached_commits"]).told
@@ -144,6 +144,6 @@ def lines(row: dict[str, Any]) -> list[str]:
 
 
 def file_line(file: dict[str, Any]) -> str:
-    """`changed  app.py  +3 −1`; what is no text has no lines."""
+    """Write `changed  app.py  +3 −1`; a file that is not text has no numbers."""
     count = "" if file["added"] is None else f"  +{file['added']} −{file['removed']}"
     return f"{file['what']:<8} {file['path']}{count}"

@@ -180,7 +180,7 @@ _ROWS = (
         ),
         keys=frozenset({"OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT"}),
         help=("run", "--help"),
-        allow="refused",  # it takes `declare -i n='a[$(touch X)]'` for no command at all
+        allow="refused",  # to it, `declare -i n='a[$(touch X)]'` is not a command at all
     ),
     AgentType("terminal", PLAIN_TEXT, _terminal, reports_tools=False),
 )

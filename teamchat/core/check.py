@@ -87,7 +87,7 @@ class CheckResult(Struct, frozen=True):
     seconds: float = 0.0
     not_run: NotRun | None = None
     output_bytes: int = 0
-    """The size of its output, of which at most `LARGEST_OUTPUT` bytes are stored."""
+    """The size of its output; the store has at most `LARGEST_OUTPUT` bytes of it."""
     left: tuple[str, ...] = ()
     """The processes that it left running and that were ended."""
     touched: tuple[Touched, ...] = ()

@@ -57,7 +57,7 @@ class NewMessage(Struct, frozen=True, gc=False):
     The rest was piped in, or is a file.
     """
     pasted: tuple[Span, ...] = ()
-    """The parts of those that came in several lines at once, and hold no markers."""
+    """The parts of typed text that came in several lines at once, and hold no markers."""
 
     def stored_as(self, message_id: str) -> ConversationMessage:
         return ConversationMessage(**{**asdict(self), "id": message_id})

@@ -19,14 +19,14 @@ from teamchat.runners.base import Access, Memory
 from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 Purpose = Literal["reply", "summary", "lessons"]
-"""What a turn is to give: a message of the conversation, or something that is made of it."""
+"""The product of a turn: a message of the conversation, or something made of it."""
 KILLED = "was running when teamchat was killed"
-"""What is said of a turn that no process runs, and whose end nobody saw."""
+"""The words for a turn that no process runs and whose end nobody saw."""
 STOPPED_ON = "was stopped at {} (teamchat was killed)"
 RUNS_ON = "goes on at {} (teamchat was killed)"
-"""What is said of a turn on a host that no process follows. Whether it has ended there, only the host knows."""
+"""The words for a turn on a host that no process follows. Whether it has ended there, only the host knows."""
 NOT_STORED = "has finished and is not stored yet"
-"""What is said of a turn that no process runs, and whose end is kept beside the store."""
+"""The words for a turn that no process runs and whose end is kept beside the store."""
 QUANTITIES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 """The fields of `Usage` that are added up."""
 MOST_MARKED = 5  # names of files in a line
@@ -89,11 +89,11 @@ class Setup(Struct, frozen=True):
     asked_in: str | None = None
     """The later request that the message was written for, if it is another one."""
     host: str | None = None
-    """The host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has those of the host."""
+    """The host that it was sent to: then `argv` and `env` are empty, and `Outcome.ran` has the host's."""
     row: AgentRow | None = None
     """The row of its program."""
     place: str | None = None
-    """The member's place in a process in which it does several parts at a time: `sarah#3`."""
+    """The member's place in a process, if it does several parts at a time: `sarah#3`."""
     lost: tuple[int, ...] = ()
     """The numbers of turns that the session has lost, because somebody continued it beside them.
 
@@ -107,10 +107,10 @@ class Setup(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """Where a turn ran on another machine: the host, the process of its worker, and the conditions.
+    """The place of a turn on another machine: the host, the process of its worker, and the conditions.
 
     The fields are those of `Setup`, and `teamchat` is the version there. It was `lost` if the host went away meanwhile,
-    and `gone` says how, in words that follow its name. Of a turn that did not begin only the host is known.
+    and `gone` says how, in words that follow its name. For a turn that did not begin, only the host is known.
     """
 
     host: str
@@ -178,14 +178,14 @@ class Outcome(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """The files that changed in the work tree, whoever changed them, relative to the folder of the member.
 
-    Where `changes` cannot tell, they are those of `reported`.
+    If `changes` cannot tell, they are the files of `reported`.
     """
     reported: tuple[str, ...] = ()
     """The files that the CLI says it changed, relative to the folder of the member."""
     changes: FileChanges | NoCheckpoint | None = None
     """How the files changed."""
     files_that_run: tuple[str, ...] = ()
-    """Changed files by which other tools run something (hooks, tasks, build rules), whoever changed them."""
+    """Changed files that make other tools run something (hooks, tasks, build rules), whoever changed them."""
     not_all_looked_at: bool = False
     """Whether there are more such files than are compared."""
     tools: int = 0
@@ -204,7 +204,7 @@ class Outcome(Struct, frozen=True):
 
     @property
     def marked(self) -> str | None:
-        """What a person is told of files that run things, with all of them; None where it is known none changed."""
+        """The note on files that run things, naming all of them; None if certainly none changed."""
         return self._marked(len(self.files_that_run))
 
     @property

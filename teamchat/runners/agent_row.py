@@ -98,4 +98,4 @@ class AgentRow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
 
 ANY = AgentRow()
-"""The row of a program of which nothing is known."""
+"""The row of an unknown program."""

@@ -22,9 +22,9 @@ Memory = Literal["fresh", "resume", "live"]
 FIRST_BYTE_S = 60.0
 """The longest wait for the first output of a turn of a vendor's CLI, in seconds. The team file may say otherwise."""
 NOT_ENFORCED = "not enforced"
-"""How the note on the access of a program begins that nothing bounds."""
+"""The beginning of the note on the access of a program without bounds."""
 NOT_PROVEN = "not proven"
-"""How the note on the access of a program ends that is taken to be bounded as another one is."""
+"""The end of the note on the access of a program that is assumed to have the bounds of another one."""
 Vendor: TypeAlias = str
 """The vendor of a CLI, by the name of its row in `core/agents.py`."""
 
@@ -42,7 +42,7 @@ class Verdict(Struct, frozen=True):
     own_cost: bool = False
     """Whether the cost is that of the turn alone also in a process that stays, which otherwise adds it up."""
     last_row: str = ""
-    """The row of the CLI's own record of the session with which the answer ends, if the output names it."""
+    """The row of the CLI's own record of the session where the answer ends, if the output names it."""
 
 
 class EventParser(Protocol):
@@ -118,7 +118,7 @@ class Slash(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """One turn, as far as a runner needs to know it."""
+    """The facts of a turn that a runner needs."""
 
     program: tuple[str, ...]
     cwd: Path
@@ -162,7 +162,7 @@ class Job(Struct, frozen=True):
 
 
 KnownSkills = Callable[[Path, Mapping[str, str]], Callable[[str], bool]]
-"""Of a folder and an environment: what tests whether a mention, as written, names a skill of the CLI."""
+"""Makes, for a folder and an environment, a test whether a mention, as written, names a skill of the CLI."""
 
 
 class SlashRule(Struct, frozen=True):
@@ -195,7 +195,7 @@ class Command(Struct, frozen=True):
     through: tuple[str, ...] = ()
     """One of our own programs with its arguments, which runs argv; people are shown only argv."""
     starts_in: Path | None = None
-    """The folder in which the CLI starts, if that is not the turn's: an argument then names the turn's."""
+    """The start folder of the CLI, if that is not the turn's: an argument then names the turn's."""
 
     def write_files(self) -> None:
         """Write the files, for the user alone. All are executable, since one may be a script. Raises OSError."""
@@ -240,7 +240,7 @@ class Sessions(Struct, frozen=True):
     stays_in: str
     """The folder where the CLI keeps its sessions."""
     starts_in: Path | None = None
-    """The folder in which the CLI starts to open a session; None for the session's folder."""
+    """The start folder of the CLI to open a session; None for the session's folder."""
     refused: Callable[[Mapping[str, str]], str | None] = lambda _env: None
     """Why a session is not opened in an environment; None if it is."""
     keeps_all: bool = False
@@ -253,7 +253,7 @@ class Sessions(Struct, frozen=True):
     kept: Callable[[Mapping[str, str], Path], Iterable[KeptSession]] | None = None
     """Finds the sessions of a folder, by the CLI's environment; None: they cannot be listed, and none is adopted."""
     any_folder: str = ""
-    """The version from which the CLI continues a session in any folder; empty: only in the one where it began.
+    """The first version of the CLI that continues a session in any folder; empty: only in the one where it began.
 
     An older version does not find the session, and the turn is repeated with a fresh one.
     """
@@ -284,7 +284,7 @@ class Login(Struct, frozen=True):
 
 
 class Runner(ABC):
-    """How one kind of agent CLI is run. The defaults are those of any other program."""
+    """How one kind of agent CLI is run. The defaults fit any other program."""
 
     vendor: Vendor | None = None
     """The vendor whose keys it may see; None for a pipe agent, which keeps all keys."""
@@ -295,7 +295,7 @@ class Runner(ABC):
     stall_s = 300.0
     """The default for the longest silence after the first output, in seconds."""
     reports_denials = False
-    """Whether a turn without a reported denial had none, in a version for which the ledger proves it.
+    """Whether a turn without a reported denial had none; the ledger proves it for some versions.
 
     In any other version the receipt says unknown.
     """
@@ -310,11 +310,11 @@ class Runner(ABC):
     skills: KnownSkills | None = None
     """None: a prompt cannot mention a skill."""
     edits: Edits | None = None
-    """None: nothing limits what it does."""
+    """None: nothing limits it."""
     access_notes: Mapping[Access, str] = dict.fromkeys(
         get_args(Access), f"{NOT_ENFORCED}: teamchat cannot bound what another program does"
     )
-    """A line for `teamchat team` for each access: what a member may do, and what limits it."""
+    """A line for `teamchat team` for each access: what it allows, and what limits it."""
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:  # noqa: ARG002
         """Prepare the prompt's bytes, as the last step before stdin: the result is sent, stored, recorded and shown.
@@ -340,8 +340,7 @@ class Runner(ABC):
     def reads_note(self, job: Job) -> str:  # noqa: ARG002
         """Say which instructions and settings the CLI reads besides its prompt, as one line for `teamchat team`.
 
-        It names the user's MCP servers if all of them start. Servers that a member names are listed with what
-        it may use.
+        It names the user's MCP servers if all of them start. Servers that a member names are listed with its tools.
         """
         return "its prompt, and whatever the program reads by itself"
 

@@ -49,6 +49,6 @@ def edits(*, lets: tuple[Kind, ...] = (), fails: tuple[Kind, ...] = ()) -> Edits
 
 
 def in_words(row: Edits) -> Iterator[tuple[str, str]]:
-    """Say what the row allows and what it refuses, each as one line."""
+    """Write the row's allowed and refused actions, each as one line."""
     for name, let in (("lets", True), ("refuses", False)):
         yield name, "; ".join(KINDS[kind] for kind, doing in row.items() if (doing == "lets") is let).replace("`", "")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from teamchat.patterns import regex
 
-USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # of what a command asks for
-BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # with the member's own value in what is asked for
+USERS_OWN_WINS = frozenset({"CLAUDE_CODE_MAX_RETRIES"})  # a command's values for these give way to the user's own
+BUILT_ON_THE_MEMBERS = frozenset({"NODE_OPTIONS", "PATH"})  # a command's values for these contain the member's own
 
 GIT_LOCAL = frozenset(
     {
@@ -23,13 +23,14 @@ GIT_LOCAL = frozenset(
         *("GIT_INTERNAL_SUPER_PREFIX", "GIT_COMMON_DIR", "GIT_REF_STORAGE_FORMAT", "GIT_REFERENCE_BACKEND"),
     }
 )
-"""What `git rev-parse --local-env-vars` names: git sets them for a hook, and every git below it works where they say.
+"""The variables that `git rev-parse --local-env-vars` names: git sets them for a hook, and every git below it obeys
+them.
 
 A teamchat that a hook starts would otherwise have its members' commits land in the repository of the hook.
 """
 
 NOT_FOR_CHILDREN = ("TEAMCHAT_DATABASE=", "DBOS")
-"""How the variables begin that no program started by teamchat gets, each name with its `=`.
+"""Beginnings of variables that no program started by teamchat gets, each name with its `=`.
 
 They lead to the shared database, with its password, and belong to the engine behind it.
 """
@@ -64,15 +65,15 @@ def environment(
     command_env: Mapping[str, str],
     tmpdir: Path | None = None,
 ) -> dict[str, str]:
-    """Build the environment of an agent: without the keys of other vendors in `foreign`, except those of `keep`.
+    """Build the environment of an agent: without the keys of other vendors in `foreign`, except the keys in `keep`.
 
-    The variables of a git hook (`GIT_LOCAL`) and those that no child gets (`for_child`) are not passed on either.
+    The variables of a git hook (`GIT_LOCAL`) and variables that no child gets (`for_child`) are not passed on either.
 
     `add` is the team file's. It overrides everything except the variables that a command builds on it
     (`BUILT_ON_THE_MEMBERS`). `CLAUDECODE` is always removed: with it an agent thinks that it runs inside another one.
     `homes` are the variables that name a CLI's user folder. Empty ones are removed, too: with an empty
     CLAUDE_CONFIG_DIR, Claude (2.1.330) uses its working folder as the user's, and runs the hooks of a repository's
-    settings.json. Without `tmpdir` TMPDIR stays as it is.
+    settings.json. Without `tmpdir` TMPDIR stays unchanged.
     """
     left_out = set(foreign).difference(keep) | GIT_LOCAL
     result = {name: value for name, value in inherited.items() if name not in left_out}

@@ -1,7 +1,7 @@
 """Failures in words for people: the kind of a failure, and a reason that continues a sentence after the member's name.
 
 The kind comes from the HTTP status if the CLI reports it, else from the words that the CLIs (2.1.197, 0.169.0, 0.61.0)
-were seen to use. A kind decides what the caller may do (try again, ask for a login), so unknown words are `AGENT`.
+were seen to use. A kind decides the caller's next step (try again, ask for a login), so unknown words are `AGENT`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTHING = regex(rf"(?:{SEQUENCE}|[{_UNSEEN}]){{1,65536}}+")  # no other thread 
 
 def is_blank(text: str) -> bool:
     """Whether nothing of the text is visible at a terminal."""
-    if text[:1].isascii() and text[:1].isalnum():  # as most replies begin
+    if text[:1].isascii() and text[:1].isalnum():  # most replies begin so
         return False
     at = 0
     while match := _NOTHING.match(text, at):

@@ -1,7 +1,7 @@
 """The common part of the parsers of CLIs that print one JSON object per line: junk, partial text, the judgement.
 
-A parser of one CLI reads an event in `read` and leaves what it learned here: `said` and `live` (text so far), `reply`
-and `done` (the CLI's own success event), `error` (the CLI's own word that it failed). Success needs all of exit code 0,
+A parser of one CLI reads an event in `read` and leaves its results here: `said` and `live` (text so far), `reply` and
+`done` (the CLI's own success event), `error` (the CLI's own word that it failed). Success needs all of exit code 0,
 `done`, no `error` and a visible reply; the CLIs were seen to exit with 0 without each of the others.
 
 An agent may ask its user a question by a tool of its CLI. Nobody can answer while the agent runs.
@@ -183,7 +183,7 @@ class JsonEvents(ABC):
             yield from self.unanswered(tool)
 
     def forget(self) -> None:
-        """Drop the streamed text: it is no part of the answer, or has come as a whole."""
+        """Drop the streamed text: it is not part of the answer, or has come as a whole."""
         self.live = ReplyText()
 
     def retry(self, reason: str, attempt: int | None = None, status: int | None = None) -> Retry:

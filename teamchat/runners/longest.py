@@ -9,8 +9,8 @@ from teamchat.patterns import regex
 
 LONGEST_REPLY = 16 << 20
 """Bytes of a reply, unless `limits.reply` in the team file says otherwise."""
-KEPT = 64 * 1024  # characters or bytes at the beginning and at the end of what is too long
-ESCAPED = 2  # of a JSON line of so many times the bytes of a reply the middle is left out
+KEPT = 64 * 1024  # characters or bytes kept at each end of a text that is too long
+ESCAPED = 2  # a JSON line with so many times the bytes of a reply loses its middle
 _HALF_ESCAPE = regex(rb"\\+(?:u[0-9a-fA-F]{0,3})?$")
 _BEHIND_ESCAPE = regex(rb"[^\\]")
 
@@ -29,7 +29,7 @@ def _gap(size: int, unit: str) -> str:
 class ShortenedLine(bytes):
     """A line of `size` bytes without its middle.
 
-    The line is still JSON where the middle was inside a string, as it is when a text or an image makes it long.
+    The line is still JSON if the middle was inside a string, as in lines made long by a text or an image.
     """
 
     size: int

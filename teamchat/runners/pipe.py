@@ -41,7 +41,7 @@ _THROUGH: Mapping[Prompt, tuple[str, ...]] = {
     "pipe": ("/bin/sh", "-c", 'cat | "$@"', "sh"),
     "argument": ("/bin/sh", "-c", 'p="$(cat)"; case "$p" in -*) p=" $p";; esac; exec "$@" "$p"', "sh"),
 }
-"""What runs the program, so that the prompt reaches it: teamchat's own standard input of it is a file.
+"""The command that runs the program so that the prompt reaches it: teamchat gives it a file as standard input.
 
 A prompt that is an argument never begins with a dash, which would make it an option.
 """
@@ -172,7 +172,7 @@ def failure_of(row: AgentRow, text: str, exit_code: int, stderr_tail: str) -> Fa
 
 
 def _searched(pattern: str, text: str) -> tuple[int, int] | None:
-    """Find the characters in which the pattern matches; None if it does not. Raises `TimeoutError`.
+    """Find the characters that the pattern matches; None if it does not match. Raises `TimeoutError`.
 
     Another process searches, since no search of Python's own can be stopped, and some take for ever.
     """
@@ -206,7 +206,7 @@ _LONGEST_REASON = 500  # characters
 class PipeRunner(Runner):
     """Runs a program by its row; `parser_of` reads its output where that is a vendor's format.
 
-    Where the row bounds no access, nothing limits the program.
+    If the row bounds no access, nothing limits the program.
     """
 
     first_byte_s = math.inf  # most such programs print their reply at its end
@@ -241,7 +241,7 @@ class PipeRunner(Runner):
         """Make an `@path` of others inert where the path exists: several CLIs add such a file to their prompt.
 
         Seen in qwen 0.24.4, vibe 3.0.2 and cline 3.0.65. Nothing else is escaped, so that a plain program reads the
-        text as it was written.
+        text unchanged.
         """
         if self.row.mentions != "inert" or "@" not in prompt:
             return super().prepare(prompt, typed=typed, exists=exists)
@@ -267,7 +267,7 @@ class PipeRunner(Runner):
 
     def parser(self) -> EventParser:
         if self._parser_of:
-            from teamchat.runners.json_events import JsonEvents  # which a vendor's parser has loaded
+            from teamchat.runners.json_events import JsonEvents  # a vendor's parser has loaded it
 
             parser = self._parser_of()
             if isinstance(parser, JsonEvents):

@@ -1,4 +1,4 @@
-"""Chat: what is typed goes into the store, and the main thread runs the conversation until nothing is left to send.
+"""Chat: typed messages go into the store, and the main thread runs the conversation until nothing is left to send.
 
 The prompt has a thread of its own. The session's lock is held only while members work, so that other terminals can
 send, undo and stop in between.
@@ -120,7 +120,7 @@ class Chat:
     run_begins: bool = False  # nothing of the run is shown yet
     interruptible: bool = False  # and Ctrl-C ends it
     terminated: bool = False  # by a signal: what is still in `inbox` is not done any more
-    code: int = ExitCode.DONE  # of the last run
+    code: int = ExitCode.DONE  # the exit code of the last run
 
     def __post_init__(self) -> None:
         self.typing = Typing(self.place, self.inbox, self.shown, self.hand, self._open_again)
@@ -138,7 +138,7 @@ class Chat:
         return Database(store_file(self.place.team.root), typed=self.db.typed)
 
     def run(self) -> int:
-        """Take what is typed until the person leaves. Returns the exit code."""
+        """Handle typed text until the person leaves. Returns the exit code."""
         self._look()
         before = sys.stdout, sys.stderr
         with self._signals():
@@ -176,7 +176,7 @@ class Chat:
             self._look()
 
     def _next(self) -> Item:
-        """Return what the person does next. Until then the chat shows what another process runs in its conversation."""
+        """Return the person's next action. Until then the chat shows what another process runs in its conversation."""
         while True:
             with contextlib.suppress(Empty):
                 item = self.inbox.get(timeout=self._look_beside())
@@ -361,7 +361,7 @@ class Chat:
 
     @contextlib.contextmanager
     def _terminal(self) -> Iterator[None]:
-        """Give the terminal, without the prompt, to what may ask something. Ctrl-C ends it."""
+        """Give the terminal, without the prompt, to a function that may ask something. Ctrl-C ends it."""
         self._hide()
         try:
             self.interruptible = True
@@ -430,7 +430,7 @@ class Chat:
             self.run_begins = False
 
     def shown_now(self, event: ConversationEvent) -> None:
-        """Follow what is queued and what was spent. A person's message moves from the queue in one step."""
+        """Follow the queue and the costs. A person's message moves from the queue in one step."""
         if _typed(event):
             if isinstance(event, MessageStored) and (line := what_becomes(event.message, self.place.team)):
                 self._tell(f"· {line}")
@@ -445,7 +445,7 @@ class Chat:
         self.screen.update(self.typing.look)
 
     def _look_around(self) -> None:
-        """Show who asks and what was spent."""
+        """Show who asks, and the costs."""
         session = self._there()
         self.shown.asked = question_to(self.db, session, self.place)
         self.shown.footer = footer_of(self.db, session, self.place)
@@ -591,7 +591,7 @@ class Watched(Struct, frozen=True):
     was_told: Callable[[str], bool]
     """Whether a warning was told before its message was sent: it is not shown again."""
     over: Callable[[], None]
-    """Called once the end is shown: what is typed from then on comes after the run."""
+    """Called once the end is shown: text typed from then on comes after the run."""
 
     def __call__(self, event: ConversationEvent) -> None:
         if isinstance(event, Warned):
@@ -614,7 +614,7 @@ class Watched(Struct, frozen=True):
 
 
 def output_on(team: Team, surface: Surface, you: str, *, told: bool, light: bool | None = None) -> Output:
-    """Make what shows a run of the team to the person at the keyboard."""
+    """Make the output that shows a run of the team to the person at the keyboard."""
     return TerminalOutput(
         [member.name for member in team.members],
         surface,

@@ -1,4 +1,4 @@
-"""What chat offers as a person types: names of members, commands and files."""
+"""The completions of chat: names of members, commands and files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _TO = regex(r"--(?:to|with)(?:\s+|=)(?:\S*[+,])?([^\s+,]*)\Z")
 _COMMAND = regex(r"\A/(\S*)\Z")
 _MEMBER = regex(r"\A/open\s+(\S*)\Z")
 _FILE = regex(r"(?:^|\s)@([^\s+,]*)\Z")
-_LONGEST = 2000  # characters before the cursor that are looked at; the patterns' time grows faster than the text
+_LONGEST = 2000  # how many characters before the cursor are matched; the patterns take more than linear time
 
 
 def offered(
     before: str, members: Sequence[str], commands: Iterable[str], files: Callable[[str], list[str]] = lambda _typed: []
 ) -> tuple[int, list[str]]:
-    """Say what may follow the text `before` the cursor, and how many characters of it are replaced.
+    """List the texts that may follow `before`, the text left of the cursor, with the number of characters they replace.
 
-    `files` are those that begin with what was typed.
+    `files` returns the files that begin with the typed text.
     """
     if match := _COMMAND.search(before):
         return len(match[1]), _beginning_with(match[1], commands)

@@ -13,15 +13,15 @@ from teamchat.patterns import regex
 from teamchat.runners.child.command import run
 
 LISTED = ("git", "ls-files", "-co", "--exclude-standard", "-z")
-FRESH_S = 5.0  # after which a list is made again
-LONGEST_S = 30.0  # of git
-TAB_WAITS_S = 1.0  # at most, for a list that is still being made
+FRESH_S = 5.0  # how long a list stays valid
+LONGEST_S = 30.0  # the most time that git gets
+TAB_WAITS_S = 1.0  # how long Tab waits at most for a list that is still being made
 MOST_OFFERED = 50
 _ONE_WORD = regex(r"[\w./@%#=~-]*\w")
 
 
 class Files:
-    """The files below `root` that git knows or would add; without git there are none. Asking for some never blocks."""
+    """The files below `root` that git knows or would add; without git there are none. Asking for files never blocks."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._listed_at = root, 0.0
@@ -37,7 +37,7 @@ class Files:
             self._thread.start()
 
     def beginning_with(self, typed: str, *, wait: bool = False) -> list[str]:
-        """List the first files whose path begins so. With `wait` the first list is waited for a moment."""
+        """List the first files whose path begins with `typed`. With `wait` it waits a moment for the first list."""
         self.refresh()
         if wait and not self._listed_at and self._thread:
             self._thread.join(TAB_WAITS_S)

@@ -1,6 +1,6 @@
 """The keys of the prompt, besides those that every line editor has.
 
-`without_prompt` gives the terminal to a command, an editor or a shell. `ChatKeys` is what the keys call.
+`without_prompt` gives the terminal to a command, an editor or a shell. The keys call `ChatKeys`.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from teamchat.core.messages import Span, well_formed
 from teamchat.runners.environment import for_child
 
 LEAVES = "Ctrl-D leaves"
-BACK_S = 0.2  # in which the prompt reads what was typed before it came back
+BACK_S = 0.2  # how long the prompt reads keys typed before it came back
 EDITORS = ("VISUAL", "EDITOR")
 ALONE = "\x1b"
-"""The key of an Esc that nothing follows. `Keys.Escape` begins what a terminal sends for Alt and another key."""
+"""The key for Esc alone. `Keys.Escape` also begins the sequences that terminals send for Alt with another key."""
 NEW_LINE = ("\x1b[27;2;13~", "\x1b[27;5;13~", "\x1b[27;6;13~")
-"""What a terminal sends for Enter with Shift or Ctrl, which prompt_toolkit 3.0 takes for Enter. `ESC[13;2u` it does not
-know, so that it comes as single keys."""
-MODIFIERS = "2345678"  # of a key in `ESC[13;2u`: each with Shift, Alt or Ctrl
+"""Enter with Shift or Ctrl, as a terminal sends it; prompt_toolkit 3.0 takes it for Enter. It does not know
+`ESC[13;2u`, which therefore comes as single keys."""
+MODIFIERS = "2345678"  # the modifiers in `ESC[13;2u`: each includes Shift, Alt or Ctrl
 OF_OTHERS = {
     "s-tab": "what members may do is in the team file: /team shows it",
     "c-v": "paste with your terminal's own key; an image goes by its path, as @image.png",
     "c-b": "in the background: nohup teamchat send '...' &, and teamchat watch shows it",
 }
-"""Keys that do something in other programs, and what does it here."""
+"""Keys known from other programs, and how to do the same here."""
 COMMANDS = {"c-t": "/todo", "c-o": "/show"}
-"""Keys that run a command, whatever stands in the prompt."""
+"""Keys that run a command, whatever text is in the prompt."""
 
 
 class Prompt(Struct, frozen=True):
-    """What the keys of the prompt work on. `refresh` draws it again, `suspend` stops the program as Ctrl-Z does."""
+    """The parts of chat that its keys use. `refresh` draws the prompt again, `suspend` stops chat like Ctrl-Z."""
 
     typist: ChatKeys
     shown: ChatLines
@@ -159,7 +159,7 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
             buffer.newline(copy_margin=False)
             return
         text, pasted = pastes.whole()
-        if (readable := well_formed(text)) != text:  # bytes that are no UTF-8
+        if (readable := well_formed(text)) != text:  # it had bytes that are not UTF-8
             pastes.put(readable)
             text, pasted = readable, ((0, len(readable)),) if pasted else ()
         if typist.entered(text, pasted):
@@ -272,7 +272,7 @@ def _edited(text: str) -> str | None:
 
 @asynccontextmanager
 async def without_prompt(shown: ChatLines) -> AsyncIterator[None]:
-    """Remove the prompt and show it again. What is typed meanwhile and nobody reads comes to the prompt."""
+    """Remove the prompt and show it again. The prompt gets keys that nobody read meanwhile."""
     try:
         async with in_terminal():
             yield
@@ -281,7 +281,7 @@ async def without_prompt(shown: ChatLines) -> AsyncIterator[None]:
 
 
 class ChatKeys(Protocol):
-    """What the keys do. Every method runs in the screen's thread.
+    """The actions of the keys. Every method runs in the screen's thread.
 
     `asked` is the text that Enter sends once more. `tell` writes a line above the prompt.
     """

@@ -1,4 +1,4 @@
-"""What stands around the prompt: the changing lines and the queued messages above it, and one line below."""
+"""The lines around the prompt: changing lines and queued messages above it, and one line below."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from teamchat.core.routing.at_calls import with_calls
 from teamchat.core.store.unsent import Unsent
 from teamchat.core.text.clean import printable
 
-MOST_ROWS = 10  # of the typed text
+MOST_ROWS = 10  # the most rows for the typed text
 MOST_QUEUED = 3  # messages that are shown
 CHROME = 6  # rows of the screen that the prompt and the lines around it take at least
 EDIT = "↑ to edit"
@@ -31,11 +31,11 @@ REMOVES = "Backspace removes it"
 KEYS = "/help  Ctrl-D"
 STOPS = "/help  Esc stops it"
 LONGEST_TITLE = 30  # columns
-DROPPED_FIRST = ("members", "team", "tokens", "cost", "title")  # of the footer, in a narrow terminal
+DROPPED_FIRST = ("members", "team", "tokens", "cost", "title")  # parts of the footer that a narrow terminal loses first
 
 
 class Footer(Struct, frozen=True):
-    """What the line below the prompt says of the conversation; an empty part is unknown."""
+    """The line below the prompt, about the conversation; an empty part is unknown."""
 
     team: str = ""
     session: str = ""
@@ -60,7 +60,7 @@ class Footer(Struct, frozen=True):
 
 
 class ChatLines(Struct):
-    """What the lines around the prompt say."""
+    """The texts of the lines around the prompt."""
 
     asked: str | None = None
     """The member that asks."""

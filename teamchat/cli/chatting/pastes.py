@@ -49,7 +49,7 @@ class Pastes:
         buffer.on_text_changed += lambda _: self._changed()
 
     def insert(self, data: str) -> None:
-        """Insert what a terminal says was pasted. A single line is as if it were typed."""
+        """Insert text that a terminal reports as pasted. A single line counts as typed."""
         text = data.replace("\r\n", "\n").replace("\r", "\n")
         if labels := self._image_labels(text):
             for label in labels:
@@ -90,7 +90,7 @@ class Pastes:
                 yield match.span()
 
     def put(self, text: str, pasted: tuple[Span, ...] = ()) -> None:
-        """Put a text into the prompt, of which only these parts were pasted."""
+        """Put a text into the prompt; only the parts `pasted` were pasted."""
         shown, parts, done = "", list[PastedPart](), 0
         images = (span for span in self._spans_of_images(text) if not touches(*span, pasted))
         for start, end in sorted([*pasted, *images]):

@@ -38,12 +38,12 @@ from teamchat.core.text.clean import clean
 from teamchat.patterns import regex
 
 EARLY = "typed before the prompt was there; Enter sends it"
-STOP_S = 0.5  # at most from Ctrl-Z to the stop; without a shell nothing stops
+STOP_S = 0.5  # the longest wait from Ctrl-Z to the stop; without a shell nothing stops
 FLUSH_S = 0.03  # between two writings above the prompt
 AS_IT_WAS = b"\x1b[?2004l\x1b[?25h\x1b[m\r\n\x1b[J"  # no marked pastes, a cursor, no colours, a line of its own
-ALONE_S = 0.1  # after an Esc; the bytes of an arrow key come so late over a slow line
+ALONE_S = 0.1  # how long after an Esc nothing must follow; on a slow line the bytes of an arrow key come so late
 NARROWEST, WIDEST = 20, 300
-SIZE = Size(24, 80)  # of a terminal that does not say
+SIZE = Size(24, 80)  # assumed for a terminal that does not report its size
 
 
 class ChatTerminal(Vt100Input):
@@ -73,7 +73,7 @@ class ChatScreen:
     history: History
     completer: Completer
     app: Application[None] = field(init=False)
-    _above: list[str | None] = field(default_factory=list)  # what follows None is held
+    _above: list[str | None] = field(default_factory=list)  # lines after a None are held
     _flushing: bool = False
     _up: Event = field(default_factory=Event)  # the prompt is on the screen
     _done: Event = field(default_factory=Event)
@@ -94,7 +94,7 @@ class ChatScreen:
     # --- for any thread
 
     def start(self) -> None:
-        """Show the prompt. Returns when it takes keys. What was typed before stands in it."""
+        """Show the prompt. Returns when it takes keys. It begins with the text typed before."""
         early, self.light = typed_early(asking=answers(os.environ))
         if early:
             self.buffer.document = Document(early, len(early))
@@ -110,7 +110,7 @@ class ChatScreen:
     def call(self, do: Callable[[], object]) -> None:
         loop = self._loop
         if loop is not None:
-            with contextlib.suppress(RuntimeError):  # it has just ended
+            with contextlib.suppress(RuntimeError):  # the program has just ended
                 loop.call_soon_threadsafe(do)
 
     def refresh(self) -> None:
@@ -310,11 +310,11 @@ class ChatScreen:
         self._output.flush()
 
 
-QUIET_S = 0.05  # without a further byte the text is over
+QUIET_S = 0.05  # the text is over when no byte comes for so long
 CHUNK = 65536
 
 
-ANSWER_S = 0.5  # at most until a terminal has answered
+ANSWER_S = 0.5  # how long a terminal may take to answer
 ASKS = b"\x1b]11;?\x1b\\\x1b[c"
 """What colour is the background? What are you? Every terminal answers the second question, many only that one."""
 _BACKGROUND = regex(rb"\x1b\]11;rgba?:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)[^\x07\x1b]*(?:\x07|\x1b\\)", re.IGNORECASE)
@@ -336,8 +336,8 @@ def answers(env: Mapping[str, str]) -> bool:
 def typed_early(*, asking: bool = False) -> tuple[str, bool | None]:
     """Read the text that waits at the terminal, without keys such as arrows, and whether the background is light.
 
-    Nobody saw a prompt then, so its lines are no messages to send one by one. Without `asking` the terminal is not
-    asked for its background.
+    Nobody saw a prompt then, so its lines are not separate messages. Without `asking` the terminal is not asked for its
+    background.
     """
     modes = termios.tcgetattr(0)
     by_key = [*modes[:3], modes[3] & ~(termios.ICANON | termios.ECHO), *modes[4:]]

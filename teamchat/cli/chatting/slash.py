@@ -301,7 +301,7 @@ def needs_conversation(words: Sequence[str]) -> bool:
 def run_command(words: Sequence[str], session: str | None, team: str | None) -> int:
     """Run the command as the program itself would. Its errors are one line, and it never ends chat.
 
-    What it proposes to type is as typed in chat, where session and team need no options.
+    It suggests commands in the form for chat, without options for session and team.
     """
     args = here(words, session, team)
     TYPED.set(here(words, None, None))

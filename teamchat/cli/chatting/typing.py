@@ -1,4 +1,4 @@
-"""What the keys of the prompt do. Everything here runs in the screen's thread."""
+"""The actions of the prompt's keys. Everything here runs in the screen's thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from teamchat.runners.child.supervisor import Stopper
 
 
 class ChatPlace(Struct):
-    """Where chat is: the team, as loaded and as typed, the person, the session, and what tells of the end of a run.
+    """What a chat talks to: team (as loaded and as typed), person, session, and how it tells that a run ended.
 
     A session that it does not continue begins with the first message, with the `name` and `title` that were typed.
     """
@@ -136,7 +136,7 @@ class WaitingMessages:
             self.edited = None
 
     def put_back(self) -> None:
-        """Let the message that is edited wait again as it was, if there is one."""
+        """Let the edited message wait again unchanged, if there is one."""
         if self.edited:
             put_back_unsent(self._db, self.edited.id)
             self.edited = None
@@ -150,14 +150,14 @@ LEAVES = "leaving as soon as the turn is stopped"
 STAYS = "a turn runs: Ctrl-D once more stops it and leaves"
 NEW_LINE = "Enter behind Esc begins a new line; Enter once more sends"
 UNDOES = "Esc once more: /undo, which asks first"
-AGAIN_S = 2.0  # for the second of two keys that belong together
+AGAIN_S = 2.0  # how soon the second of two keys must follow the first
 ELSEWHERE = "another process runs this conversation: teamchat stop, in a shell, stops it"
 OPEN = "the question stays open"
 PASTED = "· a paste of several lines holds no commands: it is sent as text"
 
 
 def _as_text(names: Sequence[str], to: Sequence[str]) -> str:
-    """Word what is told of members that are named inside a line, before it is sent."""
+    """Write the note on members named inside a line, before the line is sent."""
     those, are, goes = ", ".join(f"@{name}" for name in names), "is" if len(names) == 1 else "are", ", ".join(to)
     goes = f"this goes to {goes}" if goes else "this goes to nobody"
     does = f"@{names[0]} at the beginning of a line calls {names[0]}"
@@ -165,7 +165,7 @@ def _as_text(names: Sequence[str], to: Sequence[str]) -> str:
 
 
 class Send(Struct, frozen=True):
-    """Send what is kept; `earlier`: also what an earlier chat has left, for which a person has just asked."""
+    """Send the kept messages; `earlier`: also those of an earlier chat, because a person has just asked for them."""
 
     earlier: bool = False
 
@@ -179,7 +179,7 @@ class Leave(Struct, frozen=True):
 
 
 Item = Send | Stop | SlashCommand | Leave | BaseException
-"""What the main thread is to do; an error of the screen's thread ends chat."""
+"""Work for the main thread; an error of the screen's thread ends chat."""
 
 
 class Typing:
@@ -197,10 +197,10 @@ class Typing:
         self.tell: Callable[[str], None]
         self.run_now: Callable[[SlashCommand], None]
         self.asked: str | None = None
-        self._notes: list[str] = []  # of what was told before the message was sent
+        self._notes: list[str] = []  # warnings given before the message was sent
         self._open_db, self._stops = open_db, 0
-        self._escaped_at = -math.inf  # with text in the prompt, which has not changed since
-        self._warned: tuple[str, float] = ("", -math.inf)  # of what a second key does, and when
+        self._escaped_at = -math.inf  # the time of an Esc at a text that has not changed since
+        self._warned: tuple[str, float] = ("", -math.inf)  # what a second key would do, and the time of that warning
 
     def began(self) -> None:
         self._db = self._open_db()
@@ -208,7 +208,7 @@ class Typing:
         self.look()
 
     def look(self) -> None:
-        """Show what is queued now."""
+        """Show the current queue."""
         self._kept.look()
         self.shown.waiting = tuple(self._kept.waiting)
 
@@ -224,7 +224,7 @@ class Typing:
             self.shown.notice = STOPPED if stopped and self.hand.stopping else ""
 
     def turn_ended(self) -> None:
-        """Note that what was to stop has stopped."""
+        """Note that the requested stop is done."""
         if self.shown.notice in (STOPS, STOPS_ALL):
             self.shown.notice = ""
 
@@ -355,7 +355,7 @@ class Typing:
         return True
 
     def _stop_by_hand(self, stopper: Stopper, *, only_turn: bool = False) -> None:
-        """Stop by hand: what is typed from now on takes the place of what this stops."""
+        """Stop by hand: messages typed from now on take the place of the stopped work."""
         self.hand.stopping = self.hand.stopping or time.time()
         stopper.request(only_turn=only_turn)
 

@@ -22,7 +22,7 @@ from teamchat.core.transcripts.transcript import ChangedFile, MemberTurn, RanChe
 from teamchat.runners.agent_events import ToolCall, ToolResult
 from teamchat.runners.untrusted.json import one_line
 
-FOLDER = "."  # of every member: a transcript's paths are relative already
+FOLDER = "."  # every member's folder: a transcript's paths are relative already
 LONGEST_STEP = 200  # characters
 SAID = {
     "said": "{text}",
@@ -36,7 +36,7 @@ SAID = {
 
 
 def when(milliseconds: int) -> str:
-    """Write a moment in local time; its milliseconds where no calendar has it."""
+    """Write a moment in local time; in milliseconds if it is too far away for a calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000).strftime("%Y-%m-%d %H:%M")  # noqa: DTZ006 (of any TZ)
     except (ValueError, OverflowError, OSError):

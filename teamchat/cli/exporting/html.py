@@ -244,7 +244,7 @@ def _end(turn: MemberTurn) -> str:
 
 
 def _patch_lines(patch: str) -> Iterator[str]:
-    """Mark added and removed lines; `+++` and `---` before the changes of a file are neither."""
+    """Mark added and removed lines, but not the `+++` and `---` of a file's heading."""
     head = False
     for line in patch.split("\n"):
         head = (head and not line.startswith("@@")) or line.startswith("diff --git ")
@@ -263,7 +263,7 @@ def _member_styles(colours: Mapping[str, int]) -> str:
 
 
 def hexadecimal(colour: int) -> str:
-    """Write a colour of the cube of 216 among the 256 of a terminal, as `#rrggbb`."""
+    """Convert a terminal colour of the 6×6×6 cube (16 to 231) to `#rrggbb`."""
     red, rest = divmod(colour - 16, 36)
     levels = (0, 95, 135, 175, 215, 255)
     return "#" + "".join(f"{levels[level]:02x}" for level in (red, *divmod(rest, 6)))
@@ -273,8 +273,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-MOST_RENDERED = 50_000  # characters of a text that is read as Markdown, for which the time grows faster than the text
-MOST_BRACKETS = 2_000  # of such a text: each may begin a link
+MOST_RENDERED = 50_000  # characters; a longer text is not read as Markdown, which takes more than linear time
+MOST_BRACKETS = 2_000  # brackets in a text read as Markdown: each may begin a link
 MOST_HIGHLIGHTED = 50_000  # characters of code
 MOST_NESTED = 60  # levels; Markdown beyond them would be left out
 _HTTP = regex(r"https?://[^\s]+", re.IGNORECASE)
@@ -282,7 +282,7 @@ STYLES = {"light": "default", "dark": "github-dark"}
 
 
 def rendered(text: str) -> str:
-    """Render the text as HTML. One that is too long or nested too deeply is shown as it was written."""
+    """Render the text as HTML. A text that is too long or nested too deeply is shown unrendered."""
     shown = visible(text)
     if len(shown) > MOST_RENDERED or shown.count("[") > MOST_BRACKETS:
         return as_written(shown)

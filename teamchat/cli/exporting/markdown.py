@@ -23,7 +23,7 @@ from teamchat.patterns import regex
 from teamchat.runners.untrusted.json import one_line
 
 BLOCK, WIDEST_BAR = "█", 12
-MOST_LINES, LONGEST_LINE = 20, 500  # of what a check wrote, the characters of a line
+MOST_LINES, LONGEST_LINE = 20, 500  # lines of a check's output, and characters of a line
 SPECIAL = regex(r"[\\`*_\[\]<>~&|]|^[#+\-=:](?=.)|(?<=^\d)[.)]")
 
 

@@ -49,10 +49,10 @@ from teamchat.runners.agent_events import (
 )
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges
 
-MOST_PIECES = 150  # of a reply that streams
+MOST_PIECES = 150  # the most pieces that a streamed reply is cut into
 LEAST_PIECE = 24  # characters
 PIECE_S = 0.06
-TOOL_S = 0.5  # how long a tool seems to run at most; the transcript knows only when it began
+TOOL_S = 0.5  # the longest time that a tool seems to run; the transcript knows only when it began
 READING_S = 0.02  # a character
 NAMES = frozenset(
     {"member", "agent", "model", "failure", "name", "path", "title", "session"}
@@ -174,7 +174,7 @@ def _check_record(check: RanCheck) -> CheckRecord:
 
 
 def _stored(number: int, turn: MemberTurn) -> Turn:
-    """Build the turn under a number of its own: those of a branch may be given twice."""
+    """Build the turn under a number of its own: a branch may give the same number twice."""
     setup = Setup((), {}, FOLDER, turn.access, "", "", "", "", model=turn.model, host=turn.host)
     return made_of(
         Turn,

@@ -21,7 +21,7 @@ from teamchat.core.turn.run_events import MessageStored, Replied
 from teamchat.patterns import regex
 
 PICTURE_COLUMNS, PICTURE_ROWS = 100, 36
-# without the fonts that would be fetched
+# removes the fonts that would be fetched
 TEMPLATE = re.sub(r"\s*(?:@font-face \{\{.*?\}\}|<!--.*?-->)", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 _NOT_IN_XML = regex("[\ufffe\uffff]")
 
@@ -44,10 +44,10 @@ def write_svg(transcript: Transcript, options: ExportOptions) -> Iterator[str]:
     """Draw the end of the conversation. If that is not all, the first line says how much it is."""
     del options
     surface = _Written()
-    end = deque(transcript.entries, PICTURE_ROWS)  # each has a line at least
+    end = deque(transcript.entries, PICTURE_ROWS)  # each takes at least one line
     last = harmless(replace(transcript, entries=tuple(end)))
     output = shown_on(surface, last, now=lambda: 0.0)
-    ends = list[int]()  # of the messages: how many lines there are then
+    ends = list[int]()  # the number of lines after each message
     for moment in moments(last):
         output(moment.event)
         if isinstance(moment.event, MessageStored | Replied):

@@ -1,4 +1,4 @@
-"""What is told of a check, in lines that all outputs share."""
+"""The lines about a check that all outputs share."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class JsonOutput:
         self._lines = LineMaker()
 
     def __call__(self, event: ConversationEvent) -> None:
-        """Print the lines of an event. The last of those that were read together flushes the output."""
+        """Print the lines of an event. The last of several events read together flushes the output."""
         for line in self._lines.of(event):
             self.show(line)
         if not (isinstance(event, AgentSpoke) and event.more):

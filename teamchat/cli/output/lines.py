@@ -131,7 +131,7 @@ def compacted(turn: Turn, summary: Summary, receipt: Receipt = SHOW) -> str:
     return f"summarised up to {summary.through}: {receipt(turn.number)}"
 
 
-FOLDED_LINES = 20  # of a pasted part; a longer one is folded
+FOLDED_LINES = 20  # a pasted part with more lines is folded
 
 
 def fold_label(lines: int) -> str:

@@ -22,15 +22,15 @@ STATES: dict[RouteStatus, StateName] = {
     RouteStatus.HELD: "on hold",
     RouteStatus.WAITING: "waiting",
 }
-MOST_NAMES = 2  # of members in a state
-LONGEST_NAME, LONGEST_STATE = 16, 26  # columns in the table
+MOST_NAMES = 2  # the most members named for a state
+LONGEST_NAME, LONGEST_STATE = 16, 26  # columns of the table
 LEAST_TITLE = 12  # columns; with less each conversation takes several lines
 CURRENT = "▸ "
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 
 
 class SessionState(Struct, frozen=True):
-    """What a conversation does now, and `words` on who does it."""
+    """The state of a conversation, and `words` about who is at work."""
 
     name: StateName
     words: str = ""
@@ -163,7 +163,7 @@ def table(
 
 
 def called(session: Session) -> str:
-    """Say in which turn an agent began the session; empty if a person began it."""
+    """Name the turn whose agent began the session; empty if a person began it."""
     by = session.caller
     return f"begun in turn {by.turn} of {by.session} by {by.member}" if by else ""
 

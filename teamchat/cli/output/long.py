@@ -34,7 +34,7 @@ def as_shown(text: str, whole: str) -> str:
 
 
 def as_stored(text: str) -> str:
-    """Return all of a text: unchanged, but visible at a terminal, which it could deceive."""
+    """Return the whole text unchanged, but make it visible for a terminal, because it could deceive there."""
     return f"{visible(text)}\n" if sys.stdout.isatty() else text
 
 

@@ -53,7 +53,7 @@ def write_patch(pieces: Iterable[bytes]) -> None:
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[list[str]]:
     """Make the lines of a patch visible, in lists of the lines that each piece completes."""
-    held: list[bytes] = []  # of a line that is not complete
+    held: list[bytes] = []  # parts of an incomplete line
     for piece in pieces:
         whole, end, rest = piece.rpartition(b"\n")
         if end:

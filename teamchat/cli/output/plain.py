@@ -46,9 +46,9 @@ from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry
 
 
 class PlainOutput:
-    """`unreported` says at the end what is unknown; with None every turn's line does.
+    """Piped output. `unreported` lists unknown values at the end; with None the line of each turn does.
 
-    `receipt` is the command that shows the receipt of a turn, and `of_check` that of a check, if there is one.
+    `receipt` makes the command for a turn's receipt, and `of_check` the one for a check, if there is one.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class PlainOutput:
 
 
 def _turn_and_part(turn: Turn, route: Route | None) -> str:
-    """Name the turn, `turn 4`, and what it does in a process: `turn 4, subtask 3 of 12`."""
+    """Name the turn, `turn 4`, and its part in a process: `turn 4, subtask 3 of 12`."""
     part = part_in_short(route.part) if route and route.part else None
     return ", ".join(filter(None, (f"turn {turn.number}", part)))
 
 
 class QuietOutput:
-    """Prints only the last reply, without its markers. stderr says why the run stopped and what was dropped."""
+    """Prints only the last reply, without its markers. stderr says why the run stopped and which calls were dropped."""
 
     def __call__(self, event: ConversationEvent) -> None:
         match event:

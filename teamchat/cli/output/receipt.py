@@ -1,6 +1,6 @@
 """The receipt of a turn, for a person and as JSON.
 
-Finds the keys of the team file that would allow what a member was denied.
+Finds the keys of the team file that would allow a member's denied actions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from teamchat.runners.agent_events import Denied, FailureKind, Usage
 from teamchat.runners.untrusted.file_changes import FileChange, NoCheckpoint
 from teamchat.runners.untrusted.json import one_line
 
-COLUMN = 12  # where the values begin, and what was done at a time
+COLUMN = 12  # the column of values, and of what was done at a time
 TRY = f"  {'try':<9} "
 LONGEST_WORD = 200  # characters
 LONGEST_OUTPUT = 100  # characters of a failed tool's output
@@ -102,7 +102,7 @@ def partial_head(turn: Turn) -> str:
     """Write the heading of a turn's unfinished text."""
     if turn.status == "running":
         return "  its text so far:"
-    whole = turn.status == "done"  # of a turn that looked for lessons
+    whole = turn.status == "done"  # such a turn looked for lessons
     return f"  {'the answer' if whole else 'partial text'} (never a message, never in a prompt):"
 
 
@@ -136,7 +136,7 @@ def _setup(turn: Turn, setup: Setup) -> Iterator[tuple[str, str]]:
 
 
 def as_it_ran(turn: Turn) -> Setup:
-    """Return what the turn was given; on a host with the command, the environment and the folder that it had there."""
+    """Return the turn's setup; for a turn on a host, with its command, environment and folder there."""
     ran = turn.outcome.ran if turn.outcome else None
     if ran is None or not ran.executor:
         return turn.setup
@@ -145,7 +145,7 @@ def as_it_ran(turn: Turn) -> Setup:
 
 
 def host_in_words(turn: Turn, host: str) -> str:
-    """Name the host, with what is known of the turn there: `gpu1 (teamchat 0.1.0)`."""
+    """Name the host, with the known facts of the turn there: `gpu1 (teamchat 0.1.0)`."""
     ran = turn.outcome.ran if turn.outcome else None
     if turn.outcome and (ran is None or not ran.executor):
         return f"{host}, where it never began"
@@ -207,7 +207,7 @@ def short(word: str) -> str:
 
 
 def _shown(setup: Setup) -> Iterator[tuple[str, str]]:
-    """List the parts of the prompt besides the messages, and what was left out or removed."""
+    """List the parts of the prompt besides the messages, and omitted or removed text."""
     shown = {"images": setup.images} if setup.images else {}
     for layer, names in (shown | setup.sources).items():
         yield layer.removesuffix("__context"), ", ".join(names)
@@ -295,7 +295,7 @@ def _change(change: FileChange, *, reported: bool) -> str:
 def _servers(turn: Turn) -> Collection[str]:
     """List the MCP servers that the user has set up for the turn's CLI; empty for an unknown program.
 
-    Those of a host are not known here.
+    Servers on a host are not known here.
     """
     if turn.setup.host:
         return ()
@@ -324,16 +324,16 @@ _WEB = frozenset({"WebFetch", "WebSearch", "web_fetch", "google_web_search", "we
 _SHELLS = frozenset({"Bash", "run_shell_command", "command_execution"})
 _GIT = regex(r"(?:^|[;&|(])\s*git\s")
 _ODD = regex(r"[^A-Za-z0-9_-]")  # these become `_` in the names of a server's tools
-_SERVERS = "MCP servers "  # what the note has before the names of the member's servers
+_SERVERS = "MCP servers "  # stands in the note before the names of the member's servers
 _OTHERWISE = "access or allow"
 
 
 def keys_for(denied: Iterable[Denied], note: str, servers: Collection[str] = (), *, allow: bool = True) -> str:
     """Name the keys, each as the team file spells it. `allow` is False where the CLI takes no such key.
 
-    `note` is the receipt's text on what the member had. `servers` are the MCP servers that the user has set up: a
-    tool's name does not show where its server's name ends. A key that the member already has is not proposed,
-    whatever the reason of the denial.
+    `note` is the receipt's text on the member's tools. `servers` are the MCP servers that the user has set up: a tool's
+    name does not show where its server's name ends. A key that the member already has is not proposed, whatever the
+    reason of the denial.
     """
     there = set(note.rpartition("; ")[2].replace(_SERVERS, "").split(", "))
     keys = dict.fromkeys(key for denial in denied for key in _keys(denial, there, servers))

@@ -1,4 +1,5 @@
-"""What a run prints, without what depends on time and machine. A cassette keeps it, and a replay is compared with it.
+"""The output of a run, without values that depend on time or machine. A cassette keeps it, and a replay is compared
+with it.
 
 The members of a group speak at the same time, so their lines come in another order each time. Here the lines of each
 member are kept together.
@@ -38,7 +39,7 @@ CHANGING = ("time_ms", "seconds", "first_byte_s", "session")
 
 
 class _Part(Struct, frozen=True):
-    """What one event printed; `route` is the turn's route, if the event belongs to a turn."""
+    """The output of one event; `route` is the turn's route, if the event belongs to a turn."""
 
     route: int | None
     shown: list[dict[str, Any]]
@@ -46,12 +47,12 @@ class _Part(Struct, frozen=True):
 
 
 class RunTranscript:
-    """Records what a run shows: `shown` the objects of `--json --stream`, `printed` the lines of a piped run."""
+    """Records the output of a run: `shown` has the objects of `--json --stream`, `printed` the lines of a piped run."""
 
     def __init__(self) -> None:
         self._lines, self._plain = LineMaker(), PlainOutput()  # as ever
         self._parts: list[_Part] = []
-        self._routes: dict[int, int | None] = {}  # of turns by their numbers
+        self._routes: dict[int, int | None] = {}  # the route of each turn, by the turn's number
 
     def __call__(self, event: ConversationEvent) -> None:
         if (isinstance(event, AgentSpoke) and _passing(event)) or _of_disk(event):
@@ -104,7 +105,7 @@ def _without_times(report: UntilReport) -> UntilReport:
 
 
 def _of_disk(event: ConversationEvent) -> bool:
-    """Whether the event tells of files on the disk, of which a replay has none."""
+    """Whether the event is about files on the disk; a replay has no files."""
     return isinstance(event, GroupCompared | RecordingFiles) or (isinstance(event, Warned) and event.of_disk)
 
 
@@ -123,7 +124,7 @@ def _printed_by(show: Callable[[], None]) -> str:
 
 
 def _in_order(parts: list[_Part]) -> list[_Part]:
-    """Sort the parts: those of routes that run at the same time by route, in the order in which these began."""
+    """Sort the parts: where routes run at the same time, by route, in the order in which the routes began."""
     result: list[_Part] = []
     for of_route, together in groupby(parts, lambda part: part.route is not None):
         several = list(together)

@@ -1,4 +1,4 @@
-"""What an undo or a redo does, in lines for a person and as fields of `--json`."""
+"""The effects of an undo or a redo, in lines for a person and as fields of `--json`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = 60  # characters of a message
 def undo_lines(
     proposal: UndoProposal, place: Callable[[str], str], *, force: bool, again: str | None = None
 ) -> Iterator[str]:
-    """Say what is undone, what stays, and what is on hold then.
+    """List the undone turns, the ones that stay, and the calls on hold afterwards.
 
     `place` adds team and session to a command. `again` is for a retry: the name of the member that runs the undone
     turn, empty for the member that ran it.

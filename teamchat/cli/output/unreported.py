@@ -1,4 +1,4 @@
-"""What the CLIs of members do not report, for the note at the end of a run."""
+"""Values that the members' CLIs do not report, for the note at the end of a run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from teamchat.core.receipt import Outcome
 
 
 class Unreported:
-    """What the members' CLIs do not report, for the end of a run. A conversation is told once.
+    """Values that the members' CLIs do not report. A conversation gets one note on them, at the end of a run.
 
-    `told`: a run before has said it.
+    `told`: an earlier run has printed the note.
     """
 
     def __init__(self, *, told: bool = False) -> None:
         self._told = told
-        self._members: dict[tuple[str, ...], dict[str, int]] = {}  # by what they lack, each with its first turn
+        self._members: dict[tuple[str, ...], dict[str, int]] = {}  # by missing values: each member with its first turn
 
     def learn(self, member: str, number: int, outcome: Outcome) -> None:
         """Note what the turn with that number lacks, if it succeeded."""

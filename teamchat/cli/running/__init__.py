@@ -1,1 +1,1 @@
-"""What runs a conversation from a command: its request, console, signals, hooks and recordings."""
+"""Running a conversation from a command: its request, console, signals, hooks and recordings."""

@@ -1,4 +1,4 @@
-"""Where one run of a conversation is shown and stopped: its output, its signals, and how it ended."""
+"""The console of one run of a conversation: its output, its signals, and its end."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ Listen = Callable[[ConversationEvent], None]
 AtEnd = Callable[[Conclusion], Conclusion]
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STUCK_S = 1.0  # a write that takes longer waits for a reader, such as a pager
-AGAIN_S = 0.1  # the same after a second request to end
+AGAIN_S = 0.1  # the same limit after a second request to end
 TERMINATED_BY = {signal.SIGTERM: ExitCode.TERMINATED, signal.SIGHUP: ExitCode.TERMINATED}
 NOBODY_READS = (errno.EPIPE, errno.EIO)  # a closed pipe, a closed terminal
 
 
 class Console:
-    """Where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be shown.
+    """The place where one run is shown and stopped. `listen` receives everything that happens, whether or not it can be
+    shown.
 
     So does the `file` of the run, if there is one.
 
     Ctrl-C stops the turn. A second one kills it at once, or ends the program while a reply is read or stored.
-    `place` adds team and session to a hint's commands. `at_end` may change what is shown of how the run ended.
+    `place` adds team and session to a hint's commands. `at_end` may change the shown end of the run.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Console:
     def _not_shown(self, conclusion: Conclusion) -> ExitCode:
         """Return the exit code of a run whose output was lost. Notes say what waits, and which command prints the rest.
 
-        There is no note if nobody wanted the rest (as behind `head`), or if nobody reads stderr any more.
+        It prints no note if nobody wanted the rest (as behind `head`), or if nobody reads stderr any more.
         """
         if (self.lost or self.stopped_by) and self.place and select.select([], [sys.stderr], [], 0)[1]:
             for line in (*closing_lines(conclusion), f"the conversation is in: {self.place('teamchat log')}"):
@@ -146,7 +147,7 @@ class Console:
             self.hooks(event)
 
     def warn(self, text: str) -> None:
-        """Show a warning that is no part of the conversation. No recording has it."""
+        """Show a warning outside the conversation. No recording has it."""
         if self.file:
             self.file(Warned(text))
         self._show(lambda: self.output(Warned(text)))

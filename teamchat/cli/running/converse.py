@@ -42,8 +42,8 @@ from teamchat.runners.child.supervisor import Stopper
 
 Record = Callable[[Team, Database, Session, Work, Machine], tuple[Work, Machine, Listen]]
 """Makes the same work on the same machine, and records what happens. The last argument is the recording's `listen`."""
-DESCRIPTORS = 14  # that a turn needs besides the store: the event loop, signals, the guardian, the agent's streams
-LONGEST_COMMAND = 200  # characters of a running session's command that another process is shown
+DESCRIPTORS = 14  # descriptors for a turn besides the store: the event loop, signals, the guardian, the agent's streams
+LONGEST_COMMAND = 200  # characters of this command that another process shows
 
 
 def converse(
@@ -66,15 +66,15 @@ def converse(
 
     While another process runs the session, this one waits. With `wait` off it raises `SessionBusy`. `listen` receives
     everything that happens, whether or not it can be shown; a recording replaces it. `bounds` are as for `Run`.
-    `at_end` may change what is shown of how it ended. A finished run may give one of the words of `verdict`, which
-    decides the exit code. What tells a person that the run has ended comes after the lock: the command of `--notify`
-    may use the conversation.
+    `at_end` may change the shown end of the run. A finished run may give one of the words of `verdict`, which decides
+    the exit code. A person is told of the end after the lock is released: the command of `--notify` may use the
+    conversation.
     """
     began, machine = time.monotonic(), live(team)
     if record:
         work, machine, listen = record(team, db, session, work, machine)
     if verdict:
-        work = _judged(work, verdict)  # which is not recorded: a replay is asked for none
+        work = _judged(work, verdict)  # a verdict is not recorded: a replay is asked for none
 
     keyboard = KEYBOARD.get() if show.talks else None
     console = _console(keyboard, team, db, session, show, listen, at_end)
@@ -187,9 +187,9 @@ def held(root: Path, db: Database, session: Session, *, wait: bool) -> Iterator[
 
 
 def _complete_restores(state: Path) -> None:
-    """Return what a killed undo, redo or merge had put aside and no checkpoint has, or tell where it is kept.
+    """Return files that a killed undo, redo or merge put aside and no checkpoint has, or say where they are kept.
 
-    What a killed removal of a worktree took out is told, too.
+    It also reports files that a killed removal of a worktree took out.
     """
     if (state / "restoring").is_dir():
         from teamchat.cli.output.undoing import kept_lines

@@ -40,7 +40,7 @@ from teamchat.runners.child.supervisor import Stopper
 def explain(request: Request) -> int:
     """Print markers, the order of speaking, and the first turn's prompt, command and environment.
 
-    For a process that the message begins it prints what it does, and this of all turns of its first step.
+    For a process begun by the message it describes the process, and prints this for all turns of its first step.
     """
     team, place, process = request.team, request.place, request.message.process
     explanation: list[str | bytes] = []  # printed afterwards: a pager must not keep the store locked
@@ -60,7 +60,7 @@ def explain(request: Request) -> int:
                 explanation.append(f"{process.name or process.kind}: {described(process)}")
                 explanation.extend(check_lines(team, process))
             explanation.extend(_explain(coordinator, events, request.sent, no_room))
-    finally:  # also the findings before an error of `send`
+    finally:  # prints the findings even before an error of `send`
         for part in explanation:
             shown = exact(part) if isinstance(part, bytes) else visible(part).encode(errors="backslashreplace")
             sys.stdout.buffer.write(shown + b"\n")
@@ -127,7 +127,7 @@ def speaking_order(queue: list[Route]) -> list[str]:
 
 
 def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
-    """Say what the message drops from the queue, what the queue has no room for, and which guard pauses the run."""
+    """List calls that the message drops from the queue, calls without room there, and the guard that pauses."""
     for action in actions:
         match action:
             case Dropped(route=route):
@@ -139,7 +139,7 @@ def queue_changes(actions: tuple[Action, ...]) -> Iterator[str]:
 
 
 def guards(team: Team, coordinator: ConversationCoordinator) -> Iterator[str]:
-    """Say what is left of each guard's limit."""
+    """Write the rest of each guard's limit."""
     limits, state = team.limits, coordinator.state
     yield f"guards: {state.rules.max_turns} turns and {limits.minutes:g} minutes for this message"
     if state.rules.only:
@@ -193,7 +193,7 @@ def _turn(team: Team, coordinator: ConversationCoordinator, route: Route) -> Ite
 
 
 def source_lines(told: LayerText) -> Iterator[str]:
-    """List the parts of a layer with their size and reason, and what was left out."""
+    """List the parts of a layer with size and reason, and the parts left out."""
     for part in told.excerpts:
         yield f"{part.name}  {approx_tokens(part.bytes):,} tokens  {part.why}"
     if told.note:

@@ -62,7 +62,7 @@ class HandedOver(Struct, frozen=True):
         return TERMINATED_BY.get(asked[0], ExitCode.INTERRUPTED)
 
     def _is_taken(self) -> bool:
-        """Whether a process takes what is handed over."""
+        """Whether a process takes handed-over messages."""
         holder = holder_of(lock_file(self.team.root, self.session.id))
         return holder is not None and holder[0] == taker_of(self.db, self.session.id)
 

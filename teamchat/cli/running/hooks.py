@@ -41,8 +41,8 @@ from teamchat.runners.child.process import launch
 from teamchat.runners.child.running import Chunk, Launch, SpawnFailed
 from teamchat.runners.untrusted.json import one_line
 
-LONGEST_S = 10.0  # that a hook may take
-REST_S = 30.0  # for the hooks that are left when the run is over
+LONGEST_S = 10.0  # the longest time for one hook
+REST_S = 30.0  # the longest time for hooks still waiting when the run is over
 LOOKS_S = 0.1  # between two looks at whether a person asks for the end
 LARGEST = 1 << 20  # bytes that a hook may print
 NAMES: dict[type[ConversationEvent], str] = {
@@ -65,7 +65,7 @@ class Hooks:
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._now = ""
-        self._at_work: dict[int, tuple[Member, Path]] = {}  # by their turns
+        self._at_work: dict[int, tuple[Member, Path]] = {}  # working members by their turns
         self._fewer = asyncio.Event()
 
     def __call__(self, event: ConversationEvent) -> None:
@@ -121,13 +121,13 @@ class Hooks:
                 await self._nobody_writes(files_of_hook(self._team, command))
                 require(self._team, self._store)  # a turn may have changed what the hook runs
                 problem = await self._one(command, name, line)
-            except (TeamchatError, SpawnFailed, OSError, ValueError) as error:  # of a full disk, say
+            except (TeamchatError, SpawnFailed, OSError, ValueError) as error:  # a full disk, for example
                 problem = f"was not run: {printable(str(error))}"
             if problem:
                 self._warn(f"the hook {name} {problem}")
 
     async def _nobody_writes(self, files: set[Path]) -> None:
-        """Wait until no member works that may write one of the files: a shell runs what is appended while it reads."""
+        """Wait until no member works that may write one of the files: a shell runs lines appended while it reads."""
         while any(
             may_write_file(member, self._team.agent_of(member), cwd, file)
             for member, cwd in self._at_work.values()

@@ -1,4 +1,4 @@
-"""The prompt at which a person types while members work: what a run needs of it."""
+"""The prompt for a person to type at while members work, as a run needs it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Keyboard(Protocol):
 
     @property
     def hand(self) -> Hand:
-        """What the person does at it."""
+        """The person's action at the prompt."""
         ...
 
     @property

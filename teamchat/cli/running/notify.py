@@ -19,11 +19,11 @@ from teamchat.core.turn.lines import encoded, result_line
 from teamchat.core.turn.run_events import Conclusion
 
 AFTER_S = 20.0  # a run that ends earlier is still looked at
-PATIENCE_S = 10.0  # for the command of `--notify`
+PATIENCE_S = 10.0  # the longest time for the command of `--notify`
 LONGEST = 200  # characters of a notification
 BELL = "\a"
 OSC_9 = ("iTerm.app", "WezTerm", "ghostty")  # TERM_PROGRAM
-OSC_777 = ("rxvt-unicode", "foot", "ghostty")  # how TERM begins
+OSC_777 = ("rxvt-unicode", "foot", "ghostty")  # beginnings of TERM
 
 
 def tell(conclusion: Conclusion, session: str, seconds: float, command: str | None) -> None:

@@ -107,7 +107,7 @@ def open_stage(cassette: Cassette, plays: Plays, show: ShownOptions | None, team
 
 
 class _WithoutReceipts(Struct, frozen=True):
-    """An output that refers to no receipts: a replay keeps none. Paths are those of the recorded `folders`."""
+    """An output that refers to no receipts: a replay keeps none. It takes the folders of members from `folders`."""
 
     inner: Output
     folders: Mapping[str, str]
@@ -199,7 +199,7 @@ def _on_screen(line: str) -> str:
 
 
 def _problems(end: EndLine, run: Played) -> Iterator[str]:
-    """Say how a run differs from the recorded one: in what it stored or, if that is equal, in what it printed."""
+    """Say how a run differs from the recorded one: in its stored values or, if these are equal, in its output."""
     then = end.model_dump(mode="json", exclude_unset=True)
     if then["code"] != run.code:
         yield f"exit code: {run.code} instead of {then['code']}"

@@ -1,4 +1,4 @@
-"""What a person asks for with `send` or `run`: checked, stored, and followed until nobody is left to speak."""
+"""A person's request with `send` or `run`: checked, stored, and followed until nobody is left to speak."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ def send_message(
 def _send(
     team: Team, db: Database, session: Session, sent: Message, coordinator: ConversationCoordinator, *, shared: bool
 ) -> Awaitable[Conclusion]:
-    """Send the message, after a note on what is still on hold.
+    """Send the message, after a note on calls that are still on hold.
 
-    What was handed over and is not sent yet goes out before a message that may be `shared`.
+    Unsent messages that were handed over go out before a message that may be `shared`.
     """
     if held := [waiting for waiting in waiting_in(db, session.id) if not waiting.aside]:
         keyboard, place = KEYBOARD.get(), team.typed + session_typed(db, session)
@@ -213,7 +213,7 @@ def you_at_terminal(team: Team, speaker: str | None, show: ShownOptions) -> str 
 
 
 def _answer(team: Team, db: Database, session: Session, you: str) -> Message | None:
-    """Read what the person types; None if they leave the question open. Only a paste has several lines."""
+    """Read the person's answer; None if they leave the question open. Only a paste has several lines."""
     state = fitted(load_state(db, session.id, rules_of(team)))
     question = state.answered_by(you)
     if question is None:  # answered elsewhere meanwhile
@@ -253,7 +253,7 @@ def _typed(prompt: str) -> str:
 
 
 def _erase(line: str) -> None:
-    """Erase what was typed, which the run shows as a message. A line that may have been wrapped stays."""
+    """Erase the typed text: the run shows it as a message. A line that may have been wrapped stays."""
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.wrap import cells
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from io import RawIOBase
 from threading import Event, Thread
 
-NOTICE_S = 0.1  # of work without an answer from the event loop after the first signal; a slow disk causes no note
-ANSWER_S = 0.5  # that the event loop has to answer after the second signal
+NOTICE_S = 0.1  # how long the event loop may take over the first signal without a note; a slow disk causes none
+ANSWER_S = 0.5  # how long the event loop may take to answer the second signal
 LOOK_S = 0.05
 BUSY = "still busy; Ctrl-C now ends teamchat at once"
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def choose_output(team: Team, session: str, show: ShownOptions, *, receipts: bool = True, told: bool = False) -> Output:
     """Choose JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
-    Without `receipts` a terminal names no command that shows a turn's receipt. `told`: a run before has said
-    what is not reported.
+    Without `receipts` a terminal names no command that shows a turn's receipt. `told`: an earlier run has named the
+    unreported values.
     """
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
@@ -59,7 +59,7 @@ def wrap_width() -> int | None:
 
 
 def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
-    """Make what a person sees at the terminal that is stdout."""
+    """Make the output for a person at the terminal that is stdout."""
     from teamchat.cli.output.terminal.look import look_of
     from teamchat.cli.output.terminal.output import TerminalOutput
     from teamchat.cli.output.terminal.surface import TerminalSurface
@@ -79,7 +79,7 @@ def at_terminal(team: Team, *, receipts: bool, told: bool = False) -> Output:
 
 
 def excerpts_of(team: Team, command: Callable[[int], str]) -> Excerpts | None:
-    """Make what shows the first lines that a turn of the team changed; None where `TEAMCHAT_DIFFS` turns that off."""
+    """Make the excerpt of the lines that turns of the team changed; None where `TEAMCHAT_DIFFS` turns that off."""
     if os.environ.get("TEAMCHAT_DIFFS") == "0":
         return None
     from teamchat.cli.output.terminal.excerpt import Excerpts

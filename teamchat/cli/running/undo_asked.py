@@ -28,7 +28,7 @@ def confirmed_and_done(
     force: bool = False,
     as_json: bool = False,
 ) -> tuple[P, tuple[KeptFile, ...] | None]:
-    """Do the proposal after a yes to the question, or without one if `yes`; return it, and what was kept if done.
+    """Do the proposal after a yes to the question, or without one if `yes`; return it, and the kept files if done.
 
     `show` makes its lines, which `as_json` omits. Raises `UsageError` where there is nobody to ask or files changed
     meanwhile, and what `do` raises where others changed files.

@@ -31,7 +31,7 @@ IDLE = "waiting for the next message; Ctrl-C ends"
 
 
 def team_to_show(option: str | None, session: Session, root: Path) -> Team:
-    """Find the team whose members are shown. A broken or a strange team file must not hide what is said."""
+    """Find the team whose members are shown. A broken or a strange team file must not hide the conversation."""
     try:
         team = find_team(option)
     except TeamchatError:
@@ -49,7 +49,7 @@ def show_as_it_happens(
     """Show what happens, each run with an output of its own, until somebody ends it: Ctrl-C is the usual way.
 
     With `until_done` it ends with the run, and with the run's exit code; at once if nothing runs. `at_end` may change
-    what is shown of how a run ended.
+    the shown end of a run.
     """
     typed = shlex.split(follower.team.typed + session_typed(follower.db, follower.session))
 
@@ -91,7 +91,7 @@ class Beside:
         self._output: Output | None = None
 
     def look(self) -> Iterator[ExitCode | None]:
-        """Show what has happened since the last look, line by line. At the end of a run comes its exit code."""
+        """Show the events since the last look, line by line. At the end of a run comes its exit code."""
         for line in self.follower.look():
             output = self._output = self._output or self._output_of()
             ended = self._retold.conclusion(line) if isinstance(line, ResultLine) else line

@@ -1,1 +1,1 @@
-"""What parses and begins a command: words, options, pipes, the workspace, and how errors become exits."""
+"""The parsing and the start of a command: words, options, pipes, the workspace, and exits for errors."""

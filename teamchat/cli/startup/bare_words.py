@@ -1,7 +1,7 @@
 """Words typed without quotes: `send`, `task`, `todo add` and `learn` take them as one text.
 
-Some words are commands in other programs, such as `list` or `rm`. If such a word is all that was typed, it is no text.
-A word that asks for what is stored prints it. A word that would change it is refused, with the command that does so.
+Some words are commands in other programs, such as `list` or `rm`. Typed alone, such a word is not a text. A word that
+asks for the stored text prints it. A word that would change it is refused, with the right command.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REMOVES = ("rm", "remove", "delete", "del", "forget", "clear")
 
 
 def typed_text(words: Sequence[str] | None, what: str, removal: Callable[[Sequence[int]], str]) -> str | None:
-    """Return the text as it was typed; None without words, and for a word that asks for what is stored.
+    """Return the text as typed; None without words, and for a word that asks for the stored text.
 
     Raises `UsageError` for words that ask to remove it: they are no `what`, and `removal` gives the commands.
     """

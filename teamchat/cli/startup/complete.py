@@ -1,7 +1,7 @@
-"""What Tab offers for names that only the team and the store know.
+"""The completions by Tab for names that only the team and the store know.
 
 It runs while somebody types. So it only looks, creates nothing, and offers nothing after an error. It leaves out names
-that a shell would split, because shells evaluate what they are offered.
+that a shell would split, because shells evaluate completions.
 """
 
 from __future__ import annotations

@@ -181,11 +181,11 @@ ExplainOption = Annotated[
 class OptionGroup(Struct, frozen=True):
     """A group of options: each field is declared like a parameter of a command. `panel` is its heading in a long help.
 
-    What excludes what is checked when the group is made, with `UsageError`.
+    Options that exclude each other raise `UsageError` when the group is made.
     """
 
     panel: ClassVar[str] = ""
-    own_first: ClassVar[bool] = False  # in a help: before the inherited ones
+    own_first: ClassVar[bool] = False  # lists the group's own options first in a help
 
     @classmethod
     def fields(cls) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class OptionGroup(Struct, frozen=True):
 
 
 class PlaceOptions(OptionGroup, frozen=True):
-    """Which team, and which of its conversations."""
+    """The team and the conversation of a command."""
 
     panel = "Which conversation"
     team: TeamOption = None
@@ -276,7 +276,7 @@ class SendOutput(RunOutput, frozen=True):
 
 
 class LimitOptions(OptionGroup, frozen=True):
-    """What a turn may take, and whether it may run at all."""
+    """The limits of a turn, and whether it may run at all."""
 
     panel = "Limits and permission"
     timeout: TimeoutOption = None
@@ -320,20 +320,20 @@ class Asking(OptionGroup, frozen=True):
 
 
 class Following(Asking, frozen=True):
-    """Also whether a message to a session of another process waits for its replies."""
+    """Adds whether a message to a session of another process waits for its replies."""
 
     follow: FollowOption = False
 
 
 class Confirm(OptionGroup, frozen=True):
-    """What is done without asking."""
+    """Options to act without asking."""
 
     yes: YesOption = False
     force: ForceOption = False
 
 
 class ConfirmOrShow(Confirm, frozen=True):
-    """What is done without asking, or only shown."""
+    """Options to act without asking, or only to show the effect."""
 
     dry_run: DryRunOption = False
 

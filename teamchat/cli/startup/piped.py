@@ -150,7 +150,7 @@ class _Pipe(io.FileIO):
         super().__init__(0, closefd=False)
         self.timeout = timeout
         self.end = math.inf if timeout is None else time.monotonic() + parse_duration(timeout)
-        self.came: int | None = None  # bytes; None before the first ones and before the note that there are none
+        self.came: int | None = None  # bytes; None until the first ones, or the note that there are none
 
     def readinto(self, buffer: Any, /) -> int | None:
         wait = WAIT_NOTE_S if self.came is None else LONGEST_WAIT_S
@@ -193,7 +193,7 @@ def fenced(text: str, name: str = "") -> str:
 
 
 LARGEST_MESSAGE = 16 << 20  # bytes; no agent CLI takes that much
-COUNTED = 1 << 30  # bytes read of a refused input, which may be endless
+COUNTED = 1 << 30  # bytes; a refused input is counted no further, as it may be endless
 PIECE = 1 << 20
 BYTE_ORDER_MARK = "\ufeff"
 HEAD = 16  # bytes that identify an image

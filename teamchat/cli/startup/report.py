@@ -39,7 +39,7 @@ class _Stream(io.FileIO):
 
 
 class _Out(_Stream):
-    """Standard output. Its errors can be told from those of other files."""
+    """Standard output. Its errors are distinct from errors of other files."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -114,13 +114,13 @@ class CommandExit:
     code: int = ExitCode.DONE
 
     def take(self, result: object) -> None:
-        """Take what the command has returned: its exit code, or anything else."""
+        """Take the command's return value: its exit code, or anything else."""
         self.code = result if isinstance(result, int) else ExitCode.DONE
 
 
 @contextlib.contextmanager
 def reported(args: Sequence[str] = (), *, hints: bool = True) -> Iterator[CommandExit]:
-    """Turn what a command raises into its exit code. A person typed `args`. Without `hints` an error is one line.
+    """Turn an error of a command into its exit code. A person typed `args`. Without `hints` an error is one line.
 
     A traceback is a bug of teamchat, never the user's.
     """

@@ -18,8 +18,8 @@ from teamchat.core.text.commands import EXAMPLE, command_of, quote
 if TYPE_CHECKING:
     from teamchat.core.conversation.inputs import Message
 
-LONGEST = 1000  # characters of the longest command that a person would paste
-LONGEST_TEXT = 200  # characters of a text that is repeated
+LONGEST = 1000  # characters; nobody would paste a longer command
+LONGEST_TEXT = 200  # characters of a repeated text
 IN_SESSION = (
     "adopt", "branch", "chat", "check", "clear", "compact", "diff", "export", "learn", "log", "merge", "open", "redo",
     "report", "resume", "retry", "run", "search", "send", "show", "stop", "task", "todo", "undo", "until", "usage",
@@ -28,15 +28,15 @@ IN_SESSION = (
 TAKERS = {"--team": (*IN_SESSION, "compare", "doctor", "sessions", "team", "trust"), "--session": IN_SESSION}
 """The commands that take the options for team and session."""
 BEGINNERS = ("run", "send")
-"""Those that take `--new`."""
+"""Commands that take `--new`."""
 CONVERSATION = ("--new", "--session")
 ELSEWHERE = (*CONVERSATION, "--record", "--to")
 """The options of a hint that sends a refused message elsewhere, or to another member."""
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 PROGRAM: ContextVar[str] = ContextVar("PROGRAM", default="teamchat")
-"""How a shell starts the program: by its path, where it would find another one under its name, or none."""
+"""The program's name in a shell: its path, if the shell would find another program under its name, or none."""
 TYPED_HERE: ContextVar[Callable[[str], str]] = ContextVar("TYPED_HERE", default=str)
-"""Makes a command of the command line what a person types in its place where this runs: `/undo 2` in chat."""
+"""Converts a command of the command line to the one that a person types here instead: `/undo 2` in chat."""
 
 
 def name_program(script: Path) -> None:
@@ -120,7 +120,7 @@ def _leads_elsewhere(options: Sequence[str]) -> bool:
 
 
 def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
-    """Return what was typed for `send`, with these options instead of its own; empty if it is too long for a line."""
+    """Return the typed `send` command, with these options instead of its own; empty if it is too long for a line."""
     replaced = {option for option in ELSEWHERE if has(option, options)}
     if replaced & {*CONVERSATION}:
         replaced |= {*CONVERSATION}
@@ -128,7 +128,7 @@ def _sent_again(options: Sequence[str], typed: Sequence[str]) -> str:
 
 
 def _without(options: Collection[str], words: Sequence[str]) -> Iterator[str]:
-    """Yield the words without these options and their values. What follows `--` is text."""
+    """Yield the words without these options and their values. Words behind `--` are text."""
     left = iter(words)
     for word in left:
         if word == "--":
@@ -165,7 +165,7 @@ def _value(option: str, args: Sequence[str]) -> str | None:
 
 
 def retyped(option: str, value: str, args: Sequence[str]) -> str | None:
-    """Return what was typed, with this `value` of `option`; None if that was not typed, or the line is too long."""
+    """Return the typed command with this `value` of `option`; None without the option, or if it is too long."""
     words = list(args)
     for place, word in enumerate(args):
         if word == option:

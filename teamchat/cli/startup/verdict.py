@@ -1,6 +1,6 @@
 """`--verdict PASS,FAIL`: the exit code is decided by the word at the end of a reply, or by the winner of a vote.
 
-Of a message it is the reply of each member that the message itself calls, never of one whom an agent calls. Of a
+For a message it is the reply of each member that the message itself calls, never of a member called by an agent. For a
 process it is the result.
 """
 
@@ -48,7 +48,7 @@ def check_options(words: Sequence[str], options: Sequence[str]) -> None:
 def replies_of(coordinator: ConversationCoordinator) -> list[str] | None:
     """Return the replies of members whom the person's message calls, as `replies_to_all` does. None for a process.
 
-    A run without a message of its own resumes one or several: those of the turns that it ran.
+    A run without a message of its own resumes the messages of its turns.
     """
     run = coordinator.run
     if run.tally.process:
@@ -103,7 +103,7 @@ def _of_result(conclusion: Conclusion, words: Sequence[str]) -> tuple[str | None
 def verdict_of(text: str, words: Sequence[str]) -> str | None:
     """Find the word that a reply ends with; None if it is none of these.
 
-    What Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), what a model thinks (`<think>`), and an escape sequence
-    of a terminal are no part of it.
+    Text that Markdown quotes (`> PASS`) or hides (`<!-- PASS -->`), a model's thoughts (`<think>`), and escape
+    sequences of a terminal are not part of it.
     """
     return verdict_in(own_words(clean(text)), words)

@@ -1,4 +1,4 @@
-"""Where a command works: the team, the workspace's store and the session."""
+"""The place of a command's work: the team, the workspace's store and the session."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def team_or_nobody(option: str | None, session: str | None) -> Team:
 
 
 def find_root(option: str | None) -> Path:
-    """Find the workspace's folder, for commands that only look: a broken team file must not hide what was said."""
+    """Find the workspace's folder, for commands that only look: a broken team file must not hide the conversation."""
     if option is not None:
         try:
             return resolve_team(option, Path.cwd(), config_dir()).root
@@ -158,8 +158,8 @@ def open_store(root: Path) -> Iterator[Database]:
 def was_typed_by_a_person() -> bool:
     """Whether this process has a terminal and an interactive shell started it.
 
-    Such a shell gives each command line a process group of its own. What a script, a hook or another program starts
-    stays in the group of its parent, even at a terminal.
+    Such a shell gives each command line a process group of its own. A process started by a script, a hook or another
+    program stays in its parent's group, even at a terminal.
     """
     parent = os.getppid()
     try:
@@ -302,7 +302,7 @@ def session_typed(db: Database, session: Session) -> str:
 
 
 def need_person(what: str) -> None:
-    """Raise `NotTrusted` in an agent's turn or a hook for what a person does: `what` begins the sentence."""
+    """Raise `NotTrusted` in an agent's turn or a hook for actions of persons: `what` begins the sentence."""
     permission.check_no_hook(what)
     if caller := find_caller():
         raise NotTrusted(f"{what} by a person, and this runs in an agent's turn", caller.way_out)
@@ -311,14 +311,14 @@ def need_person(what: str) -> None:
 def need_trust(team: Team, *, give: bool) -> None:
     """Raise `NotTrusted` unless the team is trusted already, by `--trust`, or by an answer at the terminal.
 
-    Raises `GuardReached` in an agent's turn in which no other turn may begin.
+    Raises `GuardReached` in an agent's turn that may begin no other turn.
     """
     can_ask = sys.stdin.isatty() and sys.stderr.isatty()
     permission.need_trust(team, give=give, ask=partial(_trusts, team) if can_ask else None)
 
 
 def begin_run(team: Team, *, record: Path | None, trust: bool, runs: bool = True) -> None:
-    """Check what a run needs before anything is read or stored, and have the guardians begin meanwhile.
+    """Check the needs of a run before anything is read or stored, and have the guardians begin meanwhile.
 
     A command that `runs` no turn needs none. Raises `UsageError` if the recording cannot be written, and `NotTrusted`.
     """

@@ -21,8 +21,8 @@ from teamchat.runners.agent_events import Failure, FailureKind
 from teamchat.runners.child.running import Chunk, CutShort, Exit, Identity, Launch, Running, SpawnFailed, Stays
 from teamchat.runners.child.supervisor import Stopper
 
-LONGEST_PAUSE_S = 600.0  # that a replay makes where the recording has a longer silence
-LOOK_S = 0.005  # how often a turn looks whether it may begin or end
+LONGEST_PAUSE_S = 600.0  # the longest pause of a replay, however long the recorded silence was
+LOOK_S = 0.005  # how often a turn checks whether it may begin or end
 PATIENCE = 20  # looks at which nothing happens, until what was recorded before is no longer expected
 STOPPED = -15  # the exit code of a stopped replayed agent: ended by SIGTERM
 
@@ -50,7 +50,7 @@ class RecordedTurn(Struct, frozen=True):
     exit: Exit | None
     """None where `error` says why it was not even started."""
     cut: CutShort | None = None
-    """What ended it before its own end."""
+    """The reason why it ended before its own end."""
     error: NotStarted | None = None
     at: float = 0.0
     """When it began, in seconds from the beginning of its run."""
@@ -164,8 +164,8 @@ class Player:
         self.clock = 0.0
         self._speed = speed
         self._coming: list[RecordedTurn] = []
-        self._ends: list[float] = []  # of the turns that play
-        self._playing = 0  # those that do not wait for their end
+        self._ends: list[float] = []  # when the playing turns end
+        self._playing = 0  # turns that do not wait for their end
 
     def __call__(self, what: Launch) -> Running:
         turn = self.take(what.identity, nameless(what.stdin, what.scratch))
@@ -198,7 +198,7 @@ class Player:
     async def comes(self, identity: Identity, stdin: bytes) -> None:
         """Wait for that turn to be the next that begins.
 
-        What began or ended before it in the recorded run happens first, if it can still be expected.
+        Turns that began or ended before it in the recorded run go first, if they can still be expected.
         """
         mine = self.find(identity, stdin)
         if mine is None or mine in self._coming:  # one with the same prompt comes, which is played first
@@ -225,7 +225,7 @@ class Player:
         return any(member in (None, turn.identity.member) for turn in self.waiting)
 
     def take(self, identity: Identity, stdin: bytes) -> RecordedTurn:
-        """Take the recording of that turn, which is then played. Raises `NotRecorded`."""
+        """Take the recording of that turn; it is then played. Raises `NotRecorded`."""
         turn = self.find(identity, stdin)
         if turn is None:
             raise NotRecorded(identity, stdin)

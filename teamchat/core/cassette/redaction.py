@@ -27,7 +27,7 @@ class CutRedactor:
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
-        self._heads, self._tails = _Beginnings(), _Beginnings()  # of the secrets, and of the secrets backwards
+        self._heads, self._tails = _Beginnings(), _Beginnings()  # of the secrets, and of the reversed secrets
         self.removed = 0
 
     def __call__(self, text: str) -> str:
@@ -64,7 +64,7 @@ class _Beginnings:
 
     def __init__(self) -> None:
         self.longest = 0
-        self._texts: defaultdict[str, set[str]] = defaultdict(set)  # by their first characters
+        self._texts: defaultdict[str, set[str]] = defaultdict(set)  # texts by their first characters
 
     def add(self, texts: set[str]) -> None:
         for text in texts:
@@ -157,7 +157,7 @@ def named(cwd: Path | None, lines: Iterable[OutputLine]) -> str | None:
 
 
 def output_lines(chunks: Iterable[Chunk]) -> list[OutputLine]:
-    """Split the output of a turn into lines, in the order in which the lines were complete."""
+    """Split the output of a turn into lines, in the order of their completion."""
     framers = {"out": LineFramer(MAX_OUTPUT_BYTES), "err": LineFramer(MAX_OUTPUT_BYTES)}
     lines, at = [], 0.0
     for chunk in chunks:

@@ -90,13 +90,13 @@ def _chunk(at: float, stream: str, text: str) -> Chunk:
 
 
 def not_started(error: TeamchatError) -> NotStarted:
-    """Build the recorded form of the error because of which a turn did not start."""
+    """Build the recorded form of the error that kept a turn from starting."""
     kind = next((kind for kind, known in ERRORS.items() if isinstance(error, known)), "usage")
     return NotStarted(kind, str(error), error.hint)
 
 
 def key_of(turn: ReadyTurn) -> tuple[Identity, bytes]:
-    """Build the key by which a recorded turn is found."""
+    """Build the key that finds a recorded turn."""
     identity = Identity(turn.member.name, turn.agent.protocol, turn.prompt.system_text)
     return identity, nameless(turn.prompt.prepared.stdin, turn.scratch)
 
@@ -123,7 +123,7 @@ class RecordedMachine(Machine):
         super().__init__({})
         self._cassette, self._run, self._player, self._root = cassette, run, player, root
         self._paused = run.end and run.end.paused
-        self.checks = list(run.checks)  # that were not played yet
+        self.checks = list(run.checks)  # checks not played yet
 
     def check(self, turn: ReadyTurn) -> None:
         """Raise the recorded error of a turn that was refused before it started."""
@@ -212,7 +212,7 @@ class RecordedMachine(Machine):
         return any(isinstance(turn.files, FileChanges) for turn in self._run.turns)
 
     def _upcoming(self, member: Member, part: Part | None = None) -> TurnLine | None:
-        """Find the member's next turn; of several at the same time the one that does that part."""
+        """Find the member's next turn; of several at the same time, the one with that part."""
         left = Counter(turn.key for turn in self._player.waiting if turn.identity.member == member.name)
         its = [line for line in reversed(self._run.turns) if line.member == member.name]
         its = [line for line in its if _took(left, Identity(line.member, line.agent, line.system), line.stdin.encode())]
@@ -222,7 +222,7 @@ class RecordedMachine(Machine):
 
 
 def _took(left: Counter[tuple[Identity, bytes]], identity: Identity, stdin: bytes) -> bool:
-    """Take one such turn out of those that are `left`; return False if there is none."""
+    """Take such a turn out of the turns `left`; return False if there is none."""
     left[identity, stdin] -= 1
     return left[identity, stdin] >= 0
 

@@ -152,7 +152,7 @@ class CassetteWriter:
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """Remove after an error what was written in this context: the conversation does not have it either."""
+        """Remove lines written in this context after an error: the conversation does not have them either."""
         size = self.path.stat().st_size
         try:
             yield
@@ -189,7 +189,7 @@ class CassetteWriter:
             "stdin": turn.stdin.decode(errors="replace"),
             "argv": turn.argv,
             "env": turn.env_names,
-            "at": round(turn.at, 6),  # what orders the turns of a group
+            "at": round(turn.at, 6),  # it orders the turns of a group
             "existing": sorted(plan.existing),
             "slash": to_builtins(plan.slash) if plan.slash else None,
             "told": texts if texts and (texts["layers"] or "part" in texts) else None,  # parts are told apart by order

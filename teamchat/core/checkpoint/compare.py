@@ -1,4 +1,4 @@
-"""What differs between two checkpoints: as values, as numbers of lines, as a patch. The work tree is not read."""
+"""The differences between two checkpoints: as values, as numbers of lines, as a patch. The work tree is not read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def object_reader(repository: GitRepository, index: Path | None = None) -> Itera
 
 
 def changes(repository: GitRepository, old: str, new: str) -> tuple[PathChange, ...]:
-    """List how the files of the tree `new` differ from those of `old`, by path; what moved is deleted and added.
+    """List how the files of the tree `new` differ from the files of `old`, by path; a moved file is deleted and added.
 
     Raises `CheckpointFailed`, also where one of the trees is no longer there.
     """

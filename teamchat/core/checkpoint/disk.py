@@ -1,4 +1,4 @@
-"""What is on the disk at a path of a work tree. Below a symbolic link, or a file, there is nothing of the work tree."""
+"""The files on the disk at the paths of a work tree. Nothing below a symbolic link or a file belongs to the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_S = 30.0
 
 
 def status_at(top: Path, path: str) -> os.stat_result | None:
-    """Return the status of what is at the path; None where nothing is, and below a link."""
+    """Return the status of the file at the path; None without one, and below a link."""
     try:
         if any(stat.S_ISLNK(os.lstat(f"{top}/{folder}").st_mode) for folder in folders_of(path)):
             return None
@@ -28,7 +28,7 @@ def status_at(top: Path, path: str) -> os.stat_result | None:
 
 
 def own_output(top: Path) -> list[str]:
-    """List the files of the work tree to which this program's standard output and standard error are redirected."""
+    """List the files of the work tree that this program's standard output and standard error go to."""
     found = set[str]()
     for number in (1, 2):
         with suppress(OSError):  # it is closed
@@ -70,7 +70,7 @@ def tells_all_changes(top: Path) -> bool:
 def in_the_way(
     top: Path, path: str, known: Mapping[str, TreeEntry | None], wanted: Mapping[str, TreeEntry | None]
 ) -> str | None:
-    """Find what no checkpoint has at a path that is to be written, or above it; return its path, None for nothing.
+    """Find a file without a checkpoint at or above a path about to be written; return its path, None without one.
 
     `known` has what a checkpoint has, `wanted` what becomes of paths: what is known and goes is in nobody's way.
     """

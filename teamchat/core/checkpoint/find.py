@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OWNED = regex(rb"safe\.directory (.+)")
 _WRONG = regex(rb"fatal: (bad .*config.*|.*configuration files)")
 _MARK = "--teamchat-next"  # rev-parse prints an option that it does not know
-_READ = ("HEAD", "config", "config.worktree", "commondir")  # what git opens before it says where a repository is
+_READ = ("HEAD", "config", "config.worktree", "commondir")  # files that git opens before it says where a repository is
 _LONGEST_S = 30.0
 _LONGEST = 1 << 16  # bytes of a file that names a folder
 _NONE = "no git repository"

@@ -1,4 +1,4 @@
-"""The git program: how it is found and run, with nothing of the user's environment that changes what it does."""
+"""The git program: how it is found and run, without environment variables of the user that change its behaviour."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST_ERROR = 300  # characters
 
 
 class GitFailed(Exception):
-    """git ended with an error; `told` is what it wrote to stderr, `code` its exit code."""
+    """git ended with an error; `told` is its text on stderr, `code` its exit code."""
 
     def __init__(self, command: str, told: bytes, code: int = 128) -> None:
         self.told, self.code = told, code
@@ -46,7 +46,7 @@ def git_environment(*, users_own: bool = False) -> dict[str, str]:
 
 
 class GitProgram(Struct, frozen=True):
-    """A git that runs in `cwd` and takes at most `seconds`, of which `idle_s` without doing anything.
+    """A git that runs in `cwd` for at most `seconds`, and at most `idle_s` without doing anything.
 
     It ends with this process, and as soon as `stopped` says so.
     """

@@ -1,4 +1,4 @@
-"""The rules of what is ignored: as they are at one moment, in one list for `git ls-files --exclude-from`, or given."""
+"""The rules for ignored files at one moment, in one list for `git ls-files --exclude-from`, or as given."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from teamchat.runners.untrusted.regular_files import read_regular
 RULES = ".gitignore"
 READ_BY_GIT = (RULES, ".gitattributes", ".gitmodules")
 _SPECIAL = regex(rb"([\\*?\[ ])")
-_REFUSED = "GIT_LITERAL_PATHSPECS"  # by `git check-ignore`
-_NONE = 1  # what `git check-ignore` ends with
+_REFUSED = "GIT_LITERAL_PATHSPECS"  # `git check-ignore` refuses it
+_NONE = 1  # the exit code of `git check-ignore` for no match
 _BEHIND = b"# ignored as well"
 _BOM = b"\xef\xbb\xbf"
 
@@ -31,7 +31,7 @@ def rules_of(top: Path, files: Iterable[str], others: bytes) -> bytes:
     listed = [others]
     for file in sorted(files, key=lambda path: path.count("/")):
         try:
-            content = b"" if (top / file).is_symlink() else read_regular(top / file)  # as git, which follows none
+            content = b"" if (top / file).is_symlink() else read_regular(top / file)  # git follows no link either
         except (OSError, ValueError):
             continue
         folder = os.fsencode(file).rpartition(b"/")[0]

@@ -1,6 +1,6 @@
 """A linked worktree of a repository, as `git worktree add` makes one, without a program of the repository's choice.
 
-`git worktree add` reads the repository's configuration, which can name hooks and filters. What it writes is documented
+`git worktree add` reads the repository's configuration, which can name hooks and filters. The format is documented
 (gitrepository-layout) and small, so it is written here. Every step can be repeated after a process was killed.
 """
 
@@ -45,7 +45,7 @@ def link(repository: GitRepository, state_folder: Path, folder: Path, branch: st
         raise CheckpointFailed(f"{repository.common_dir} keeps its refs as reftables; no worktree can be made there")
     with _opened(repository, state_folder, branch, folder) as git:
         own = _own(repository, folder)
-        if own.exists():  # of a killed process; whoever else made it may have put links in it
+        if own.exists():  # left by a killed process; whoever else made it may have put links in it
             shutil.rmtree(own)
         own.mkdir(parents=True)
         start = _commit(git, "HEAD")
@@ -65,7 +65,7 @@ def relink(repository: GitRepository, folder: Path, linked: Path, moved: Path) -
 
     `linked` is where the work tree was when it was made or joined last.
 
-    It does what `git worktree repair` does, and keeps the name by which `linked_at` knows its own. Raises `OSError`.
+    It does the same as `git worktree repair`, and keeps the name that `linked_at` recognises. Raises `OSError`.
     """
     own = _own(repository, moved)
     if (earlier := _own(repository, linked)).exists() and not own.exists():
@@ -117,7 +117,7 @@ def branches(repository: GitRepository, state_folder: Path) -> set[str]:
 
 
 def _own(repository: GitRepository, folder: Path) -> Path:
-    """Return the folder in which the repository keeps HEAD and index of the work tree at `folder`."""
+    """Return the folder where the repository keeps HEAD and index of the work tree at `folder`."""
     digest = sha256(os.fsencode(folder)).hexdigest()[:12]
     return repository.common_dir / "worktrees" / f"teamchat-{digest}"
 

@@ -1,6 +1,6 @@
-"""What a look at the files keeps for the next one, in a file beside the index, so that it asks only for what changed.
+"""The memory of a look at the files, in a file beside the index: the next look asks only for changes.
 
-It holds for the index that it names. After a look that was killed it holds for none, and all is found anew.
+It is valid for the index that it names. After a killed look it is valid for none, and everything is found anew.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NOTHING: Stamp = (0, 0, 0, 0)
 
 
 class Permissions(Struct):
-    """The permissions of files: `number` files have the bits `most`, those of `others` are by path.
+    """The permissions of files: `number` files have the bits `most`; `others` has different bits by path.
 
-    A path without any, such as a link or a submodule, is among the others with None. `most` has to stay among the usual
-    ones, or those that have it have to be found again.
+    A path without any, such as a link or a submodule, is among the others with None. `most` has to stay a usual value,
+    or the files with it have to be found again.
     """
 
     most: int = 0
@@ -63,7 +63,7 @@ class Permissions(Struct):
 
 
 class Memory(Struct):
-    """What the last look knew of a work tree."""
+    """The last look's knowledge of a work tree."""
 
     device: int = 0
     """The device of the work tree."""
@@ -72,7 +72,7 @@ class Memory(Struct):
     users: Stamp = NOTHING
     """The state of the user's index."""
     tree: str = ""
-    """The tree of what is in the index."""
+    """The tree of the index."""
     checkpoint: str = ""
     """The checkpoint with that tree, and with the notes of the digest `noted`."""
     noted: str = ""
@@ -86,11 +86,11 @@ class Memory(Struct):
     ignored: list[str] = []
     """The folders that git ignored when a turn began last."""
     ignored_by: str = ""
-    """The digest of the rules by which they were ignored."""
+    """The digest of the rules that ignored them."""
     others: list[str] = []
     """The paths that git did not ignore and the index lacks."""
     others_by: str = ""
-    """The digest of the rules by which they were not ignored."""
+    """The digest of the rules that did not ignore them."""
     closed: list[str] = []
     """The folders that cannot be opened."""
     local: bool = False
@@ -104,7 +104,7 @@ class Memory(Struct):
 
 
 def recalled(file: Path, index: Path, device: int) -> Memory | None:
-    """Read what the last look at the files kept; None if the index or the device is another one now."""
+    """Read the memory of the last look at the files; None if the index or the device is another one now."""
     try:
         memory = convert(json.loads(file.read_bytes()), Memory)
     except (OSError, ValueError, ValidationError):

@@ -18,7 +18,7 @@ from teamchat.core.checkpoint.git import GitFailed, GitProgram
 from teamchat.core.checkpoint.values import EXECUTABLE, FILE, LINK, SUBMODULE, GitRepository, TreeEntry
 
 Favour = Literal["ours", "theirs"]
-_NO_TEXT = 255  # what `git merge-file` ends with
+_NO_TEXT = 255  # the exit code of `git merge-file` for a file that is no text
 
 
 class Clash(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Clash(Struct, frozen=True):
 
 
 class Merged(Struct, frozen=True):
-    """`paths` is what has to change in `ours`; None deletes. `clashes` are not in it, unless a side is favoured."""
+    """`paths` are the paths to change in `ours`; None deletes. `clashes` are not in it, unless a side is favoured."""
 
     paths: Mapping[str, TreeEntry | None]
     clashes: tuple[Clash, ...]

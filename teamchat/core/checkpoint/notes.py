@@ -1,4 +1,4 @@
-"""What a checkpoint knows beside its tree: permissions, and what it leaves out. It stands in the message of its commit.
+"""The notes of a checkpoint beside its tree: permissions and omitted paths. They are the message of its commit.
 
 The commit has no parents, no author and no time, so that the same files have the same id.
 """
@@ -27,9 +27,9 @@ NOBODY = {
 
 
 class Notes(Struct, frozen=True):
-    """`usual` has the permissions of most files by their modes in git, `bits` those of the others by their paths.
-
-    `folders` has those of the folders that are not `usual_folder`. `left_out`: paths, why, and a stamp of each.
+    """`usual` has the permissions of most files by their modes in git, `bits` the permissions of the others by their
+    paths. `folders` has the permissions of folders that are not `usual_folder`. `left_out`: paths, why, and a stamp of
+    each.
     """
 
     usual: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Checkpoints on their way between two machines: a pack of git objects, made over a tree that both have.
 
-The pack is thin: what the receiver has is left out, and what changed is written as its difference. For git to do that,
-both sides make the same commit of the tree that they have in common, without parents, author and time.
+The pack is thin: objects that the receiver has are left out, and changed ones are written as differences. For git to do
+that, both sides make the same commit of the tree that they have in common, without parents, author and time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MADE = b"What both machines have.\n"
 
 
 class CheckpointPack(Struct, frozen=True, forbid_unknown_fields=True):
-    """A checkpoint, and the objects that it has beside those of the tree `base` (None: all of them)."""
+    """A checkpoint, and its objects that the tree `base` lacks (None: all of them)."""
 
     checkpoint: str
     base: str | None
@@ -83,7 +83,7 @@ def unpack(repository: GitRepository, state_folder: Path, packed: CheckpointPack
         if packed.base:
             if _tree(git, packed.base) != packed.base:
                 raise LacksBase(f"the files that were sent before are no longer here ({packed.base[:12]})")
-            _commit(git, packed.base)  # which the pack names as what both have
+            _commit(git, packed.base)  # the pack names it as the tree that both have
         if len(packed.pack) > LARGEST:
             raise TooLarge(f"{len(packed.pack):,} bytes of files, over {LARGEST:,}")
         git("index-pack", "--strict", "--fix-thin", "--stdin", given=packed.pack)

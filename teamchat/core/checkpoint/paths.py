@@ -1,4 +1,4 @@
-"""Paths in a work tree: which are safe, in which folders they are, and how they are shown."""
+"""Paths in a work tree: which are safe, what their folders are, and how they are shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from teamchat.patterns import regex
 
 _GITS_OWN = regex(r"(\.git|git~[0-9]+)[ .]*(:.*)?", re.IGNORECASE | re.DOTALL)
-_IGNORED = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # by the file system of a Mac, in names
+_IGNORED = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")  # a Mac's file system ignores them in names
 
 
 def is_safe(path: str) -> bool:

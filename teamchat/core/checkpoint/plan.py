@@ -1,4 +1,4 @@
-"""What has to be put back so that files are as they were before some turns: a pure function of what those changed."""
+"""The plan that puts files back to their state before some turns: a pure function of the turns' changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from teamchat.core.checkpoint.values import SUBMODULE, Conflict, PathChange, Res
 
 
 class _Path(Struct):
-    """`target` is what the path was before the first step, `left` after the last one that touched it."""
+    """A path: `target` is its content before the first step, `left` the content after the last step that touched it."""
 
     target: TreeEntry | None
     left: TreeEntry | None
@@ -23,7 +23,7 @@ class _Path(Struct):
 
 
 def plan_restore(steps: Sequence[TurnChanges], current: Mapping[str, TreeEntry | None]) -> RestorePlan:
-    """Plan how to undo `steps`, which are in the order in which they were done.
+    """Plan how to undo `steps`, given in the order of their execution.
 
     `current` has every existing path; one that it lacks, or has as None, does not exist. A path is a conflict
     where somebody else changed it between two steps that touched it or after the last one, unless it is again as it was

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from teamchat.patterns import regex
 
-# What the signatures of gitrob (github.com/michenriksen/gitrob) name, without databases and sources; what
-# the manuals of these programs say of their passwords and tokens; and the names that people give to such notes.
+# The files in the signatures of gitrob (github.com/michenriksen/gitrob), without databases and sources; files for
+# passwords and tokens in the manuals of these programs; and the usual names of such notes.
 _NAMES = regex(
     r"""
     \.env(\..+|rc)? | .+\.env
@@ -29,7 +29,7 @@ _NAMES = regex(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_COPIED = regex(r"(\.(bak|backup|old|orig|save|copy)|~)+$", re.IGNORECASE)  # what is added to the name of a copy
+_COPIED = regex(r"(\.(bak|backup|old|orig|save|copy)|~)+$", re.IGNORECASE)  # endings that a copy's name gets
 _SAMPLES = regex(r".*\.(example|sample|template|dist)", re.IGNORECASE)
 _FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"})
 _USUAL = 0o022

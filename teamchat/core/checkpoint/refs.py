@@ -19,7 +19,7 @@ from teamchat.patterns import regex
 _PREFIX = "refs/teamchat/"
 _NAME = regex(r"refs/teamchat(/(?!\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock))+")
 _TIMES = "times"
-_PRUNED = "pruned"  # when old refs were removed last
+_PRUNED = "pruned"  # the file with the time when old refs were last removed
 _OLD = "old"  # the refs that were old then
 _DAY_S = 86_400
 _LONGEST_S = 60.0
@@ -39,7 +39,7 @@ def git_command(repository: GitRepository) -> tuple[str, ...]:
 
 
 def noted_at(repository: GitRepository, ref: str) -> Path:
-    """Return the file that notes what was ignored when the turn of that ref began."""
+    """Return the file that lists the files ignored when the turn of that ref began."""
     return repository.store / f"began-{ref.removeprefix(_PREFIX).replace('/', '-')}"
 
 
@@ -65,7 +65,7 @@ def set_refs(repository: GitRepository, state_folder: Path, refs: dict[str, str 
 
 
 def _unlock(repository: GitRepository, ref: str) -> None:
-    """Remove what a killed git may have left: nobody else writes a ref of this store now."""
+    """Remove files that a killed git may have left: nobody else writes a ref of this store now."""
     for lock in (f"{ref}.lock", "packed-refs.lock"):
         repository.store.joinpath(lock).unlink(missing_ok=True)
 
@@ -112,8 +112,8 @@ def prune(
 ) -> int:
     """Remove the refs of `session` (the part after `refs/teamchat/`; None: of all sessions). Returns how many.
 
-    `before` (seconds since the epoch): only those that were taken earlier, and none of a worktree, which needs its own
-    as long as it is there. Raises `CheckpointFailed`.
+    `before` (seconds since the epoch): only refs of earlier checkpoints, and none of a worktree that still exists,
+    because it needs them. Raises `CheckpointFailed`.
     """
     below = _PREFIX if session is None else f"{_PREFIX}{session}/"
     check_ref(f"{below}x")
@@ -144,7 +144,8 @@ def _remove(shadow: Shadow, refs: list[str]) -> int:
 
 
 def prune_daily(repository: GitRepository, state_folder: Path, keep_s: float) -> int:
-    """Remove what is older than `keep_s`, and was so a day ago already. Returns how many. Raises `CheckpointFailed`.
+    """Remove checkpoints that are older than `keep_s`, and were so a day ago already. Returns how many. Raises
+    `CheckpointFailed`.
 
     So a clock that is wrong for a day removes nothing: what seemed old then no longer does a day later.
     """

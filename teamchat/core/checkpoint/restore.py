@@ -1,13 +1,13 @@
 """Puts files back as checkpoints had them, and destroys nothing that no checkpoint has.
 
-Before a file is replaced or removed, its bytes as they are at that moment are those of a checkpoint that stays, or they
-are kept where the person is told. So nothing is looked at first and replaced then: the new file is written aside, both
-exchange their names in one step, and what came out is compared. If it is not what the checkpoint has, it goes back, and
-so does all else. What came out stays aside until the end and is compared again: whoever has it open writes into it.
+Before a file is replaced or removed, its bytes at that moment are in a checkpoint that stays, or they are kept in a
+place that the person is told. So no file is compared first and then replaced: the new file is written aside, both
+exchange their names in one step, and the old file is compared. If it differs from the checkpoint, it goes back, and so
+does all else. The old file stays aside until the end and is compared again: whoever has it open writes into it.
 
-A journal has every path before the first step. Whoever finds that of a killed process returns or keeps what is
-aside. Folders are opened one below the other without following symbolic links, so that nothing outside the work tree is
-written.
+A journal has every path before the first step. A process that finds the journal of a killed one returns or keeps the
+files that are aside. Folders are opened one below the other without following symbolic links, so that nothing outside
+the work tree is written.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _MOST_TRIES = 100
 _LONGEST_S = 900.0
 _PIECE = 1 << 20
 RESTORING, KEPT = "restoring", "kept"
-_WRITTEN = "-new"  # of a file that may not be whole yet
-_STATE, _TOP, _BESIDE = range(3)  # where something can be aside: in the state folder, the work tree, the file's folder
+_WRITTEN = "-new"  # ends the name of a file that may be incomplete
+_STATE, _TOP, _BESIDE = range(3)  # places for what is put aside: the state folder, the work tree, the file's folder
 
 
 class Restore(Struct, frozen=True):
-    """What is to be put back in one work tree."""
+    """The files to put back in one work tree."""
 
     repository: GitRepository
     known: Mapping[str, TreeEntry | None]
@@ -76,7 +76,7 @@ class KeptFile(Struct, frozen=True):
 
 
 class FilesChanged(CheckpointFailed):
-    """Somebody changed `paths` meanwhile: all is as it was before, with their changes.
+    """Somebody changed `paths` meanwhile: everything is in its former state, with their changes.
 
     `kept` is what could not go back.
     """
@@ -93,13 +93,13 @@ def kept_commands(kept: Sequence[KeptFile]) -> str | None:
 
 
 def restore(state_folder: Path, parts: Sequence[Restore], *, force: bool = False) -> tuple[KeptFile, ...]:
-    """Make every path what it is to be: its bytes, its permissions, its symbolic link. Returns what was kept.
+    """Give every path its planned content: bytes, permissions, symbolic link. Returns what was kept.
 
-    A folder that this leaves empty goes. A submodule stays as it is. What is neither known nor wanted is kept with
+    A folder that this leaves empty goes. A submodule stays as it is. Files neither known nor wanted are kept with
     `force`; without it nothing is done, and `FilesChanged` is raised.
 
-    What cannot be written stays as it is and is named in the `CheckpointFailed` that is raised at the end, when all
-    else is done.
+    A path that cannot be written stays unchanged and is named in the `CheckpointFailed` that is raised at the end, when
+    all else is done.
     """
     recovered = recover(state_folder)
     begun: list[_Work] = []
@@ -139,7 +139,7 @@ def _told(failed: Mapping[str, str]) -> str:
 
 
 def recover(state_folder: Path) -> tuple[KeptFile, ...]:
-    """Complete what killed processes left aside: what no checkpoint has goes back to its place, or is kept.
+    """Complete the work of killed processes: files aside that no checkpoint has go back to their places, or are kept.
 
     Raises `CheckpointFailed`.
     """
@@ -234,7 +234,7 @@ class _Work(Struct):
 
     @classmethod
     def left_behind(cls, state: Path, name: str) -> Self | None:
-        """Find what a killed process was doing; None while it lives. Without a journal it has done nothing yet."""
+        """Read the journal of a killed process; None while it lives. Without a journal it has done nothing yet."""
         folder = state / RESTORING / name
         try:
             lock = os.open(folder / "journal", _LOOK)
@@ -295,7 +295,7 @@ class _Work(Struct):
             self.failed[step.path] = error.strerror or str(error)
 
     def _take_out(self, folders: _Folders, step: _Step) -> None:
-        """Put aside what is at the path; a folder in its place is another path's."""
+        """Put aside the file at the path; a folder in its place is another path's."""
         parent, _, name = step.path.rpartition("/")
         try:
             folder = folders.get(parent)
@@ -319,7 +319,7 @@ class _Work(Struct):
             raise _Changed(step.path)
 
     def _put(self, folders: _Folders, step: _Step, content: bytes) -> None:
-        """Exchange what is at the path with a new file, or move the new file where nothing is."""
+        """Exchange the file at the path with a new one, or move the new file there if there is none."""
         parent, _, name = step.path.rpartition("/")
         folder = folders.get(parent, self.made)
         there = _status(folder, name)
@@ -356,7 +356,7 @@ class _Work(Struct):
         return self.force or step.keep
 
     def look_again(self) -> None:
-        """Raise `_Changed` where somebody wrote into what is aside."""
+        """Raise `_Changed` if somebody wrote into a file that is aside."""
         for step in self.steps:
             if step.moved in ("out", "both"):
                 assert step.place is not None
@@ -403,7 +403,7 @@ class _Work(Struct):
     # ending
 
     def end(self) -> list[KeptFile]:
-        """Remove what is aside and in a checkpoint, keep the rest, and forget the journal."""
+        """Remove files that are aside and in a checkpoint, keep the rest, and forget the journal."""
         kept_files: list[KeptFile] = []
         for step in self.steps:
             for place in self._places(step):
@@ -429,7 +429,7 @@ class _Work(Struct):
         return () if step.place is None else (step.place,)
 
     def complete(self) -> list[KeptFile]:
-        """Return to its place what a killed process had taken out and no checkpoint has, or keep it."""
+        """Return files that a killed process took out and no checkpoint has to their places, or keep them."""
         for step in self.steps:
             for place in self._places(step):
                 with contextlib.suppress(OSError), self._at(place, step) as (at, new):
@@ -642,7 +642,7 @@ def _blob_of(file: IO[bytes], form: str) -> str | None:
 
 
 def is_spare(folder: int, name: str, entries: Sequence[TreeEntry | None], form: str) -> bool:
-    """Whether a checkpoint has what is at that name, and nobody can still write to it."""
+    """Whether a checkpoint has the file at that name, and nobody can still write to it."""
     status = _status(folder, name)
     if status is None or not stat.S_ISREG(status.st_mode):
         return any(_is(folder, name, entry, form) for entry in entries)
@@ -661,7 +661,7 @@ def _is_written(file: int) -> bool:
     if not hasattr(fcntl, "F_SETLEASE"):
         return False
     with contextlib.suppress(OSError):
-        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # which does nothing, for SIGIO would end us
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # the signal does nothing; SIGIO would end us
         try:
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except BlockingIOError:

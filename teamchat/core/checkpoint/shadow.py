@@ -1,9 +1,9 @@
 """A git repository of teamchat's own in the state folder, which holds the checkpoints of one repository of the user.
 
 It is complete in itself: objects, refs and configuration are its own, so nothing of it is in the user's repository, and
-nothing that happens there takes a checkpoint away. The configuration of the user and of the repository is not read but
-for how names are compared and what is ignored: no list of dangerous settings has to be complete. Attributes of our own
-turn every conversion off, for bytes to stay bytes.
+nothing that happens there takes a checkpoint away. Of the configuration of the user and the repository, only the
+comparison of names and the ignored files are read: no list of dangerous settings has to be complete. Attributes of our
+own turn every conversion off, for bytes to stay bytes.
 
 The work trees of one repository share it, each with an index of its own. The index lives on from one checkpoint to the
 next: git then knows by `lstat` alone which files changed.
@@ -113,7 +113,7 @@ def open_shadow(
         _wait_for(partial(_locked, lock), repository, stopped)
         if not (folder / "HEAD").exists():
             new = folder.with_name(f"{folder.name}.new")
-            for left in (new, folder):  # of a process that was killed
+            for left in (new, folder):  # left by a killed process
                 shutil.rmtree(left, ignore_errors=True)
             git = GitProgram(new.parent, git_environment())
             git("init", "--quiet", "--bare", "--template=", f"--object-format={repository.object_format}", str(new))

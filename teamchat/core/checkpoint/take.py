@@ -1,8 +1,8 @@
 """Takes a checkpoint: git looks at the files of the work tree, and a ref of the store keeps what they are.
 
-What is ignored is decided by the rules as they are, and at the end of a turn by those of its beginning: a file that a
-turn makes is recorded although it makes a rule for it, and one that was there before is no work of the turn although it
-takes a rule away.
+The current rules decide which files are ignored; at the end of a turn, the rules of its beginning do. So a file that a
+turn makes is recorded even if the turn adds a rule for it, and an older file does not become work of the turn because
+the turn removes a rule.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from teamchat.runners.child.command import run
 _OTHERS = ("ls-files", "-z", "--others")
 _DIFFER = ("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=dirty")  # git would run itself in these
 _ADD = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-MOST_RULES = 1 << 20  # bytes of what is ignored; reading them takes fifty times as much memory
+MOST_RULES = 1 << 20  # bytes of the rules of ignored files; reading them takes fifty times as much memory
 _NOTED = "rules"  # the file of the rules as they were when a turn began
 _OTHER_RULES = "info/exclude or the file of core.excludesFile"
 _MOST_NAMED = 5
@@ -61,20 +61,20 @@ _MOST_AT_ONCE = 1000
 _LONGEST_S = 30.0
 _PLAIN = {"PATH": os.defpath, "LC_ALL": "C"}
 _INODE = regex(rb"\tino: (\d+)\n")
-_INODE_BITS = 0xFFFFFFFF  # those of them that an index has
+_INODE_BITS = 0xFFFFFFFF  # the bits of an inode that an index stores
 _FAILED = regex(rb"Unable to process path (.*)\n", re.DOTALL)
 _CLOSED = regex(rb"^warning: could not open directory '(.*)/': Permission denied$", re.MULTILINE)
 
 
 class Begun(Struct, frozen=True):
-    """The checkpoint before a turn, and what is noted of it for the end of the turn."""
+    """The checkpoint before a turn, and the note on it for the end of the turn."""
 
     checkpoint: Checkpoint
     noted: bytes = b""
 
 
 class _Since(Struct, frozen=True):
-    """What the end of a turn knows of its beginning: the time, what was left out, why, and the ref."""
+    """The beginning of a turn, for its end: the time, the paths left out with the reasons, and the ref."""
 
     at: float
     left_out: dict[str, Why]
@@ -92,11 +92,11 @@ def take(
 ) -> Checkpoint:
     """Record the files of the work tree as they are, and have `ref` (`refs/teamchat/...`) keep them.
 
-    What the index of a checkpoint once held stays in the next ones as long as it exists, even if it is ignored
-    later: a new line of `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed.
-    `after` is the checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too,
-    although the turn took the rule away or moved the file. Of the paths `also` every file is recorded, ignored or not:
-    other checkpoints have them, and what puts them back has to know what is there.
+    A file once in the index stays in later checkpoints as long as it exists, even if it is ignored later: a new line of
+    `.gitignore` deletes no file. A pipe or a socket that was never recorded is not even listed. `after` is the
+    checkpoint of the end of the last turn: what was ignored when that turn began is left out here, too, although the
+    turn took the rule away or moved the file. Every file at the paths `also` is recorded, ignored or not: other
+    checkpoints have them, and whoever puts them back has to know their current content.
 
     Raises `CheckpointFailed`, with the checkpoints before as they were, and `ValueError` for another `ref`.
     """
@@ -107,7 +107,7 @@ def take(
 def begin_turn(
     repository: GitRepository, state_folder: Path, ref: str, limits: CheckpointLimits | None = None
 ) -> Begun:
-    """Record the files as `take` does, and note what is ignored now, for `end_turn`."""
+    """Record the files as `take` does, and note the files ignored now, for `end_turn`."""
     at = time.time()
     with _opened(repository, state_folder, ref, limits) as shadow:
         begun = _begun(shadow, at, *_taken(shadow, ref, limits, begins=True))
@@ -116,7 +116,7 @@ def begin_turn(
 
 
 def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Begun:
-    """Begin a turn with that checkpoint: what is ignored now is noted for its end."""
+    """Begin a turn with that checkpoint: the ignored files are noted for its end."""
     left_out = {omitted.path: omitted.why for omitted in checkpoint.left_out}
     rules = look.rules()
     keep_file(shadow.file(_NOTED), rules)
@@ -127,7 +127,7 @@ def _begun(shadow: Shadow, at: float, checkpoint: Checkpoint, look: _Look) -> Be
 def end_and_begin(
     repository: GitRepository, state_folder: Path, ref: str, began: str, limits: CheckpointLimits | None = None
 ) -> Begun:
-    """Take the checkpoint that ends a turn, as `end_turn` does, and note what is ignored: others may begin with it.
+    """Take the checkpoint that ends a turn, as `end_turn` does, and note the ignored files: others may begin with it.
 
     `begin_with` has other turns do so. One look at the files ends one turn and begins the others.
     """
@@ -155,7 +155,7 @@ def end_turn(
 ) -> Checkpoint:
     """Take the checkpoint after a turn, whose first checkpoint has the ref `began`.
 
-    A file that was unrecorded before the turn is no part of it: git ignored the file, or it was elsewhere.
+    A file that was unrecorded before the turn is not part of it: git ignored the file, or it was elsewhere.
     """
     with _opened(repository, state_folder, ref, limits) as shadow:
         since, file = _since(shadow, began)
@@ -165,7 +165,7 @@ def end_turn(
 
 
 def _since(shadow: Shadow, began: str) -> tuple[_Since, Path]:
-    """Read what was noted when the turn of the ref `began` began, and its file. Raises `CheckpointFailed`."""
+    """Read the note from the beginning of the turn with the ref `began`, and its file. Raises `CheckpointFailed`."""
     file = noted_at(shadow.repository, began)
     try:
         noted = json.loads(file.read_bytes())
@@ -180,7 +180,7 @@ def take_restored(
 ) -> str:
     """Make the checkpoint `base` with `paths` as `restore` has just made them; `ref` keeps it.
 
-    No file is read, so what somebody else changes at the same time is their change, and no part of it. Raises
+    No file is read, so a simultaneous change by somebody else stays their change, and is not part of it. Raises
     `CheckpointFailed`.
     """
     with _opened(repository, state_folder, ref, None) as shadow:
@@ -250,12 +250,12 @@ class _Look(Struct):
     since: _Since | None = None
     after: str | None = None
     extra: set[str] = field(default_factory=set)
-    """The paths that the index is to have, although git may ignore them."""
+    """Paths for the index, although git may ignore them."""
     also: frozenset[str] = frozenset()
-    """Those of them that other checkpoints have, so that they are no secrets."""
+    """Paths among them that other checkpoints have, and that are therefore not secret."""
     earlier: set[str] = field(default_factory=set)
     memory: Memory = field(default_factory=Memory)
-    """What the last look kept, and in the end what this one keeps."""
+    """The memory of the last look, and in the end of this one."""
     forgotten: bool = False
     """Whether the last look kept nothing that still holds."""
     found: Walk = field(default_factory=Walk)
@@ -310,14 +310,14 @@ class _Look(Struct):
             self.memory.tree = git("write-tree").decode().strip()
         self._remember(add, remove, held)
         if remove or lacking.difference(add, self.left_out):
-            self.memory.users = NOTHING  # what comes back may be ignored, and only the user's index names it
+            self.memory.users = NOTHING  # restored files may be ignored, and only the user's index names them
         checkpoint = self._named(self.memory.tree)
         self.memory.index = stamp(self.shadow.index)
         self.memory.keep(kept)
         return checkpoint
 
     def _lacking(self) -> set[str]:
-        """Find what the user's git tracks and our index lacks. Nothing is asked if the user's index is as it was."""
+        """Find files that the user's git tracks and our index lacks. It asks nothing while the user's index stays."""
         state = stamp(self.shadow.repository.git_dir / "index")
         if state == self.memory.users and not self.forgotten:
             return set()
@@ -336,7 +336,7 @@ class _Look(Struct):
         return bool((status := self._look_at(path)) and stat.S_ISDIR(status.st_mode))
 
     def rules(self) -> bytes:
-        """Return the rules of what is ignored now. Raises `CheckpointFailed` if they exceed `MOST_RULES` bytes."""
+        """Return the current rules for ignored files. Raises `CheckpointFailed` if they exceed `MOST_RULES` bytes."""
         if self.lines is None:
             sizes = self._rule_sizes()
             largest = max(sizes, key=lambda path: sizes[path])
@@ -362,7 +362,7 @@ class _Look(Struct):
         return rules_of(self.shadow.repository.top, (path for path in sizes if path != _OTHER_RULES), others)
 
     def _walk(self) -> None:
-        """Look at all folders but those that git ignored when a turn began last."""
+        """Look at all folders except the ones that git ignored when a turn began last."""
         memory, before = self.memory, self.memory.walked
         self._walk_without(memory.ignored)
         special = [path for path in self.found.special if not (self.since and path.endswith(RULES))]
@@ -401,7 +401,7 @@ class _Look(Struct):
         self.lines = self._read_rules()
 
     def _matching(self, folders: list[str]) -> list[str]:
-        """Return the folders that a rule names, without those in which it only names all files."""
+        """Return the folders that a rule names, except where it only names all files in them."""
         return named(self.shadow.git, folders) if folders else []
 
     def _others(self) -> list[str]:
@@ -451,14 +451,14 @@ class _Look(Struct):
         return older
 
     def _left_before(self) -> list[str]:
-        """List what the last look left out, and what may be neither in the index nor listed."""
+        """List the paths that the last look left out, and paths that may be neither in the index nor listed."""
         try:
             return _paths(self.shadow.file("left").read_bytes())
         except OSError:
             return []
 
     def _look_at(self, path: str) -> os.stat_result | None:
-        """Return the status of what is at a path that no symbolic link leads to; None where nothing is."""
+        """Return the status of the file at a path that no symbolic link leads to; None without one."""
         top, folder = self.shadow.repository.top, path.rpartition("/")[0]
         if folder and not self.found.has(folder):
             return status_at(top, path)
@@ -505,7 +505,7 @@ class _Look(Struct):
         return "private" if private and not self._is_tracked(path) else None
 
     def _is_tracked(self, path: str) -> bool:
-        """Whether the user's git has the path. What it tracks is no secret."""
+        """Whether the user's git has the path. A tracked file is not secret."""
         if self.users is None:
             self.users = set(_paths(self.shadow.users_index()))
         return path in self.users
@@ -560,7 +560,7 @@ class _Look(Struct):
         return self.memory.checkpoint
 
     def _remember(self, add: list[str], remove: list[str], held: set[str]) -> None:
-        """Update what is known of the files of the index to what it has now; `held` are files that it had before.
+        """Update the memory of the index's files to its current ones; `held` are files that it had before.
 
         A change of permissions changes the ctime that the index has, so they hold where git finds no difference. They
         are read after the index was written, and again for a while: two changes may have one ctime.
@@ -606,14 +606,14 @@ class _Look(Struct):
 
 
 def _around(repositories: Iterable[str], files: Iterable[str]) -> set[str]:
-    """Return the repositories (with a slash at the end) of which our index is to have files: git looks into these."""
+    """Return the repositories (with a slash at the end) whose files belong in our index: git looks into these."""
     prefixes = tuple(path for path in repositories if path.endswith("/"))
     inside = [path for path in files if path.startswith(prefixes)] if prefixes else []
     return {prefix for prefix in prefixes if any(path.startswith(prefix) for path in inside)}
 
 
 def _differing(printed: bytes) -> tuple[list[str], list[str]]:
-    """List the paths that are not as the index has them, and those that are gone."""
+    """List the paths that differ from the index, and the paths that are gone."""
     fields = _paths(printed)
     pairs = [(entry[-1:], path) for entry, path in zip(fields[::2], fields[1::2], strict=True)]
     return [path for sign, path in pairs if sign != "D"], [path for sign, path in pairs if sign == "D"]

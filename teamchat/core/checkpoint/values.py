@@ -1,4 +1,4 @@
-"""What a checkpoint, a change and a plan to put files back are made of.
+"""The values of checkpoints, changes and plans that put files back.
 
 A path is relative to the top of the work tree, with `/` between its parts; bytes that are no UTF-8 stand in it as
 `os.fsdecode` has them.
@@ -136,7 +136,7 @@ class Lines(Struct, frozen=True):
 
 
 class TurnChanges(Struct, frozen=True):
-    """What one turn changed."""
+    """The changes of one turn."""
 
     changes: tuple[PathChange, ...]
 
@@ -144,7 +144,7 @@ class TurnChanges(Struct, frozen=True):
 class Conflict(Struct, frozen=True):
     """A path that somebody else changed, or that stands where another one has to be put back.
 
-    `expected` is what the last step left there, `found` what is there, `target` what it was before the first step.
+    `expected` is the content that the last step left, `found` the current one, `target` the one before the first step.
     """
 
     path: str
@@ -154,9 +154,9 @@ class Conflict(Struct, frozen=True):
 
 
 class RestorePlan(Struct, frozen=True):
-    """`restore` has what each path is to be, None for one that is to be deleted.
+    """`restore` has the planned content of each path, None for a path to delete.
 
-    `submodules` name the paths that stay as they are, since the work tree of a submodule is its own repository's.
+    `submodules` name paths that stay unchanged, since the work tree of a submodule belongs to its own repository.
     """
 
     restore: Mapping[str, TreeEntry | None]

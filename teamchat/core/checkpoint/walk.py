@@ -1,4 +1,4 @@
-"""A walk through the folders of a work tree: what is there, before git opens any of it."""
+"""A walk through the folders of a work tree, before git opens any file of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from teamchat.core.checkpoint.ignored import READ_BY_GIT, RULES
 
-SOON_S = 10.0  # after a change, in which another one may not be seen by its times
+SOON_S = 10.0  # seconds after a change; the times of a file may not show another change within them
 
 
 class Folder(Struct, frozen=True, array_like=True):
@@ -33,9 +33,9 @@ class Folder(Struct, frozen=True, array_like=True):
 
 
 class Walk(Struct):
-    """The folders, by path; the top is `""`. `repositories` are those into which git does not look.
+    """The folders, by path; the top is `""`. `repositories` are repositories that git does not look into.
 
-    `special` are the paths that git would open and that are no files.
+    `special` are paths that git would open although they are not files.
     """
 
     folders: dict[str, Folder] = field(default_factory=dict)
@@ -51,15 +51,15 @@ class Walk(Struct):
         return [_path(path, RULES) for path, folder in self.folders.items() if folder.rules]
 
     def has(self, folder: str) -> bool:
-        """Whether the folder is one of the work tree, which no link leads to."""
+        """Whether the folder belongs to the work tree and no link leads to it."""
         return folder in self.folders and folder not in self.repositories
 
 
 def walk(top: Path, without: Collection[str], last: Mapping[str, Folder], repositories: Collection[str] = ()) -> Walk:
     """Walk through the work tree, but not into the folders `without`, nor into `repositories` that have a `.git`.
 
-    git looks into a folder with a `.git` that is no repository, or of which the index has files. A folder in the state
-    of the `last` walk is not listed again, unless it is on another device, such as one of the network.
+    git looks into a folder with a `.git` if it is not a repository, or if the index has files of it. A folder in the
+    state of the `last` walk is not listed again, unless it is on another device, such as one of the network.
     """
     walked, soon, device = Walk(), time.time_ns() - int(SOON_S * 1e9), top.stat().st_dev
     waiting = [""]
@@ -103,7 +103,7 @@ def _listed(place: str, status: os.stat_result, state: tuple[int, ...], *, is_to
 def stamp_of(folder: str) -> str:
     """Stamp the work tree of a submodule: a value that changes with any file in it, by `lstat` alone, without git.
 
-    The stamp is empty where the submodule is not fetched. What git keeps of it, its commits, is no part of that.
+    The stamp is empty where the submodule is not fetched. Its commits, which git keeps, are not part of that.
     """
     if not os.path.lexists(f"{folder}/.git"):
         return ""
@@ -124,7 +124,7 @@ def stamp_of(folder: str) -> str:
 
 
 def _entries(folder: str) -> dict[str, os.stat_result]:
-    """Return what is in a folder, by name; empty if it cannot be read or is gone."""
+    """Return the entries of a folder by name; empty if it cannot be read or is gone."""
     statuses = {}
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

@@ -1,6 +1,6 @@
 """Runs the command of a check under a guardian, and judges how it ended.
 
-A check is green by its exit code 0 alone. An end that says nothing of the work is no red: a program that is missing, a
+A check is green by its exit code 0 alone. An end that says nothing about the work is not red: a missing program, a
 signal from elsewhere, a full disk, a person.
 """
 
@@ -34,18 +34,18 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 SHELL = ("/bin/sh", "-c")
 ONE_STREAM = (*SHELL, 'exec 2>&1; exec "$@"', "sh")  # one file for both streams keeps the order of what is written
-OWN = "TEAMCHAT_"  # how the names of teamchat's own variables begin
+OWN = "TEAMCHAT_"  # teamchat's own variables begin so
 NOT_PASSED_ON = frozenset({"CLAUDECODE"}).union(GIT_LOCAL, *(row.keys for row in CLIS))
 MARK_BYTES = 64  # room for the line about what is left out
 CRASHES = frozenset({Signals.SIGSEGV, Signals.SIGABRT, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGILL, Signals.SIGSYS})
-"""The signals that a program gets for what it did itself."""
+"""Signals that a program gets for its own faults."""
 ENDS_NOTHING = frozenset(
     {
         *(Signals.SIGCHLD, Signals.SIGCONT, Signals.SIGURG, Signals.SIGWINCH),
         *(Signals.SIGSTOP, Signals.SIGTSTP, Signals.SIGTTIN, Signals.SIGTTOU),
     }
 )
-"""The signals of which no process dies: 128 and such a number is an exit code as any other."""
+"""Signals that kill no process: 128 plus such a number is an exit code like any other."""
 NO_PROGRAM = {126: "exit code 126: a program cannot be run", 127: "exit code 127: a program was not found"}
 EMPTIED = (
     "emptied its own output by opening it again (> /dev/stdout or > /dev/stderr), so that is not whole: "
@@ -150,7 +150,7 @@ async def follow(check: Check, what: Launch, stopper: Stopper) -> CheckRun:
 
 
 def _with_expected(check: Check, verdict: CheckResult, output: bytes, stopper: Stopper) -> CheckResult:
-    """Match `expect` against the output; a green result in which it finds nothing becomes red.
+    """Match `expect` against the output; a green result without a match becomes red.
 
     The count is the sum of the numbers of its groups or, without any, of all that it matches, at the last match. A
     pattern can take for ever on a member's output, so it is matched in a process of its own.
@@ -210,7 +210,7 @@ class _Run:
     def __init__(self, check: Check, process: ChildProcess, stopper: Stopper) -> None:
         self.output = CheckOutput()
         self.cut: _Cut | None = None
-        self.emptied = False  # its output, by itself
+        self.emptied = False  # whether the check emptied its own output
         self._check, self._process, self._stopper = check, process, stopper
         self._stops_sent = 0
 
@@ -254,7 +254,7 @@ class _Run:
 
 
 def _written(folder: Path) -> int:
-    """Count the bytes in the files of a check in `folder`, also those that were not read."""
+    """Count the bytes in the files of a check in `folder`, unread bytes included."""
     sizes = 0
     for name, ours in (("stdout", len(FIRST_LINE)), ("stderr", 0)):
         try:

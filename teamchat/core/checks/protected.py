@@ -27,7 +27,7 @@ class ProtectedSet(Struct, frozen=True):
 
 
 def _module(name: str) -> tuple[str, ...]:
-    """List the forms in which Python finds a module of that name before the installed one."""
+    """List the files that Python would import under that name before the installed module."""
     return name, f"{name}.py", f"{name}.pyc", f"{name}.so", f"{name}.*.so"
 
 

@@ -1,1 +1,1 @@
-"""What a member is told: the conversation's history, its summary and the layers, put together as one prompt."""
+"""A member's prompt, put together from the conversation's history, its summary and the layers."""

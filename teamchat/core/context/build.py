@@ -151,9 +151,9 @@ def build_prompt(
 ) -> BuiltPrompt:
     """Build the prompt of `route`, which answers its `as_of` message (the newest with text, if it has none).
 
-    `exists` tells whether a mention names something that a member's CLI would read; `past` is what the member had
-    before; `collector` gathers its layers, by default the framework's alone; `images` has those of a message, which the
-    turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI; `request_of` the
+    `exists` tells whether a mention names something that a member's CLI would read; `past` is the member's past in the
+    session; `collector` gathers its layers, by default the framework's alone; `images` has those of a message, which
+    the turn finds below its `scratch`; `find_slash` knows the custom commands of the member's CLI; `request_of` the
     requests of turns.
 
     Raises `PromptTooLarge` if the parts that may not be cut are over the budget, or the whole is over the CLI's own
@@ -298,7 +298,7 @@ def _history(asked: _Asked, continued: ContinuedSession | None) -> Context:
     if part and not part.continues:
         return part_context(asked.manager, part, asked.answers, asked.quote)
     context = asked.manager.get_history(answers=asked.answers.id, since=since, quote=asked.quote)
-    # The same history, in which the message of that id keeps its middle.
+    # The same history, but the message of that id keeps its middle.
     if asked.request.id not in context.shown[:-1]:  # the current message is shown last, and is no history
         return context
     pairs = zip(context.history, context.shown, strict=False)

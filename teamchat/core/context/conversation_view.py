@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class ContextManager:
-    """One conversation: its messages, its task, and what a prompt quotes of them.
+    """One conversation: its messages, its task, and the parts that a prompt quotes.
 
     Without a `log` it is kept in memory. The window is in messages (0 is no history), every other size in UTF-8 bytes.
     With a `fence_key`, a secret of this conversation, prompts have a fence around what somebody said (`history.py`).
@@ -220,8 +220,8 @@ class ContextManager:
     def import_snapshot(self, snapshot: object) -> None:
         """Restore an exported conversation into this one, which must have no messages.
 
-        `snapshot.from_json` says which parts may be missing. Raises `ValueError` for an object that is no snapshot and
-        `UsageError` if there are messages already. In both cases nothing changes.
+        `snapshot.from_json` says which parts may be missing. Raises `ValueError` for an object that is not a snapshot
+        and `UsageError` if there are messages already. In both cases nothing changes.
         """
         from teamchat.core.context.snapshot import from_json
 

@@ -94,7 +94,7 @@ def read_context(
     """Read the message to answer, and up to `window` messages with text beside it, the newest at or before `up_to`.
 
     The message to answer has the id `answers`; by default it is the newest of all. Messages that a summary replaces are
-    left out; those that it keeps are added to the window (a window of 0 has no history). With `since` the history is
+    left out; messages that it keeps are added to the window (a window of 0 has no history). With `since` the history is
     every message after it, whatever the window and the summary.
     """
     window = max(window, 0)
@@ -247,7 +247,7 @@ def fence_code(key: str, message_id: str, texts: Iterable[str]) -> str:
 
 
 def _code(key: str, what: str) -> str:
-    import hmac  # which loads OpenSSL
+    import hmac  # it loads OpenSSL
 
     return hmac.new(key.encode(), what.encode(), "sha256").hexdigest()[:LENGTH]
 

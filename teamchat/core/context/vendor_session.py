@@ -1,6 +1,6 @@
 """Whether a turn continues the vendor session of the member's last turn, or why it begins a fresh one.
 
-A vendor session is what a member's own CLI remembers. It has been shown every message from `shown_from` to
+A vendor session is the memory of a member's own CLI. It has been shown every message from `shown_from` to
 `shown_through` exactly once, and it holds the member's own replies as its own words. A turn that finds this untrue
 begins a fresh session with the full context, and its receipt says why.
 """
@@ -49,14 +49,14 @@ class AdoptedSession(Struct, frozen=True):
 
 
 class Past(Struct, frozen=True):
-    """A member's past in a session: its last turn in the store, and what was done since."""
+    """A member's past in a session: its last turn in the store, and everything done since."""
 
     turn: Turn | None = None
     """None before the first turn, and for a member without memory, which continues none."""
     turns: VendorTurns | None = None
     """The turns of its vendor session, if it left one."""
     edits: int = 0
-    """The number of the session's hidden messages, without those that a redo brought back."""
+    """The number of the session's hidden messages, without messages that a redo brought back."""
     adopted: AdoptedSession | None = None
     """The session that the next turn adopts."""
     first: bool = True

@@ -1,1 +1,1 @@
-"""A conversation: what was said is addressed, stored and routed, and turns are run until nobody is left to speak."""
+"""A conversation: messages are addressed, stored and routed, and turns run until nobody is left to speak."""

@@ -51,7 +51,7 @@ class Addressed(Struct, frozen=True):
     todos: tuple[Wish, ...]
     markers: tuple[str, ...]
     problems: tuple[str, ...]
-    """Sentences on what was ignored, near misses of markers included."""
+    """Sentences on ignored text, near misses of markers included."""
     wordless: bool
     """Whether the message has only markers."""
     pasted: tuple[Span, ...] = ()
@@ -62,7 +62,7 @@ class Addressed(Struct, frozen=True):
 
 
 class AddressedReply(Struct, frozen=True):
-    """What an agent's reply asks for. Its problems stop nothing. No marker counts in what it has `repeated`.
+    """The requests in an agent's reply. Its problems stop nothing. No marker counts in what it has `repeated`.
 
     A reply of markers only has no `words`.
     """
@@ -101,7 +101,7 @@ def address(
 
     - `NotTrusted`: there is a `caller`, and a `speaker` as well.
     - `UsageError`: the message is empty, has nothing to answer, or calls only its speaker.
-    - `UnknownPerson`: the speaker is no person of the team.
+    - `UnknownPerson`: the speaker is not a person of the team.
     - `UnknownName`: a title is ambiguous, or nobody that it names is known.
     - `NearMiss`: it calls nobody and typed text looks like a call or a misspelt name, or a typed message answers an
       agent that has left the team.

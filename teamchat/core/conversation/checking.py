@@ -235,7 +235,7 @@ def checked(record: CheckRecord) -> Checked:
 
 
 def process_checks(checks: tuple[Check, ...]) -> tuple[ProcessCheck, ...]:
-    """Convert the checks to what a process keeps of them."""
+    """Convert the checks to the form that a process keeps."""
     return tuple(
         ProcessCheck(
             check.name,
@@ -253,9 +253,9 @@ def process_checks(checks: tuple[Check, ...]) -> tuple[ProcessCheck, ...]:
 def with_trees(
     db: Database, session: int, finding: Finding | None, turn: Turn, outcome: Outcome | None
 ) -> Finding | None:
-    """Add the git trees around a turn, where they are known, to what was read in its reply.
+    """Add the known git trees around a turn to the finding in its reply.
 
-    What the doer left in turns that failed before, for the same call, belongs to its work.
+    Files that the doer left in earlier failed turns for the same call belong to its work.
     """
     changes = outcome.known_changes if outcome else None
     if changes is None or not isinstance(finding, Tried | Review):

@@ -1,4 +1,4 @@
-"""The coordinator performs what the engine decides: it stores messages, runs turns and stores their replies.
+"""The coordinator carries out the engine's decisions: it stores messages, runs turns and stores their replies.
 
 It holds no rule of its own. Every step is one transaction: the message, the queue after it and the turn are written
 together. A process that is killed between two steps leaves a conversation that `resume` can continue.
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from teamchat.core.conversation.summary import Summariser
 
 _Replied = tuple[Posted[TurnEnded], tuple[Action, ...]]
-"""A stored reply, and what the engine wants next."""
+"""A stored reply, and the engine's next action."""
 
 
 class ConversationCoordinator:
@@ -81,14 +81,14 @@ class ConversationCoordinator:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._lost: str | None = None  # why a turn has no end that went on at a host
-        self._answered: list[Done] = []  # by members of the group that runs, where a quorum may be enough
+        self._answered: list[Done] = []  # members of the running group that answered, where a quorum may be enough
         self.posting, self.attempts = Posting(run), Attempts(run)
         self.teller = Teller(run)
         self.typed_ahead = TypedAhead(run, self._store_unsent, partial(self.teller.waits, "on hold"))
 
     @cached_property
     def summariser(self) -> Summariser:
-        """Has members summarise what was said."""
+        """Has members summarise the conversation."""
         from teamchat.core.conversation.summary import Summariser
 
         return Summariser(self.run)
@@ -124,7 +124,7 @@ class ConversationCoordinator:
         return [turn for turn in running_turns(self.run.db, self.run.session) if turn.setup.host]
 
     def recover(self, *, rejoined: bool = False) -> None:
-        """Close what a killed process left open. No other process may run the session.
+        """Close turns that a killed process left open. No other process may run the session.
 
         Raises `SessionBusy` for a turn that may go on at a host, unless those were `rejoined`.
         """
@@ -132,7 +132,7 @@ class ConversationCoordinator:
         self._store_kept_turns()
         if not rejoined:
             refuse_on_hosts(run.db, run.session)
-        lost = used_meanwhile(run.db, run.session)  # in turns that were killed
+        lost = used_meanwhile(run.db, run.session)  # tokens of killed turns
         if lost.turns:
             run.step(Spent(run.machine.now(), lost.tokens, lost.cost_usd, lost.turns))
         notes = clean_turns(run.db, run.session, run.folder)
@@ -282,7 +282,7 @@ class ConversationCoordinator:
         return await self._follow(run.step(Resumed(run.machine.now(), mode, only)))
 
     async def summarise(self, name: str | None = None) -> Conclusion:
-        """Have a member summarise what was said before the newest message: by default the team's `compactor`.
+        """Have a member summarise the conversation before the newest message: by default the team's `compactor`.
 
         Raises `UnknownName`, and `UsageError` when there is nobody to ask or nothing to summarise.
         """
@@ -478,7 +478,7 @@ class ConversationCoordinator:
         return ended
 
     def _is_enough(self, last: Answer) -> bool:
-        """Whether the process of a group is decided by those who have answered, and by what the last one says."""
+        """Whether the answers so far, the `last` one included, decide the process of a group."""
         process = self.run.state.process
         if process is None or process.quorum is None or last.route.part is None:
             return False
@@ -499,7 +499,7 @@ class ConversationCoordinator:
         return not answer.failed
 
     async def _deliver(self, routes: tuple[Route, ...]) -> tuple[Action, ...]:
-        """Turn the kept replies of a group into messages, in the order in which the members were named."""
+        """Turn the kept replies of a group into messages, in the order of the members' names in the call."""
         run = self.run
         replies: list[tuple[Turn, Posted[TurnEnded]]] = []
         turns = [get_turn(run.db, route.answer) for route in routes if route.answer is not None]

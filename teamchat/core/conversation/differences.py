@@ -1,4 +1,4 @@
-"""What turns changed in the files, by their checkpoints."""
+"""The changes of turns in the files, by their checkpoints."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def check_room(
 ) -> None:
     """Raise `NoRoom` when a person's message does not fit into the member's prompt as a whole, unless it may be `cut`.
 
-    The smallest prompt counts: without history and layers, which are cut before the message. `part` is what the member
-    does with the message in a process. Also raises `PromptTooLarge` when the smallest prompt is above the limit of its
+    The smallest prompt counts: without history and layers, which are cut before the message. `part` is the member's
+    work on the message in a process. Also raises `PromptTooLarge` when the smallest prompt is above the limit of its
     CLI, or has no room for any of the message.
     """
     if member.type == "human":

@@ -35,7 +35,7 @@ from teamchat.core.turn.run_events import Conclusion, JsonLine, Warned
 from teamchat.core.turn.run_file import RunReader, run_file
 
 LOOK_S = 1.0  # between two looks whether the session and the process that runs it are there
-STILL_S = 1.0  # without anything to do, after which what a message has led to is over
+STILL_S = 1.0  # a message's work is over after so many seconds without anything to do
 NOBODY_RUNS = "nobody runs what is waiting"
 NOT_BEGUN = "the next turn did not begin (why is said where it runs)"
 _TRIED = (RouteStatus.RUNNING, RouteStatus.WAITING)
@@ -45,7 +45,7 @@ class Follower:
     """Follows one session, from the beginning of what runs now. `lock` is the file of the session's lock.
 
     Call `look` again and again: whenever the file of the run may have changed, and once a second. After `follow_only`
-    only a person's message and what it leads to is followed.
+    only a person's message and its consequences are followed.
     """
 
     def __init__(self, db: Database, session: Session, team: Team, lock: Path) -> None:
@@ -66,13 +66,13 @@ class Follower:
         self._unseen = False  # a run goes on whose lines are nowhere
         self._still_since = math.inf
         self._request: str | None = None
-        self._messages, self._routes, self._turns = set[str](), set[int](), set[int]()  # that the request has led to
+        self._messages, self._routes, self._turns = set[str](), set[int](), set[int]()  # led to by the request
         self._past = list(self._what_runs())
         if self.active and holder_of(lock) is None:
             self.active, self._past = False, []
         last, told = find_turn(db, session.id), self._last
         self._last = last.number if last else 0
-        self._number = self._reader.number or (None if last else 0)  # of the run; None where it is not known
+        self._number = self._reader.number or (None if last else 0)  # the number of the run; None while unknown
         if last and not self.active and self._last > (told or 0):
             self.code = None  # the file does not have the last run
         self.unsure = not self.active and self._runs_unseen()
@@ -82,7 +82,7 @@ class Follower:
             self.tally.fail_turn(last, last.outcome)
 
     def follow_only(self, request: str) -> None:
-        """Follow nothing but the message `request` and what it leads to. Call it before the first `look`."""
+        """Follow only the message `request` and its consequences. Call it before the first `look`."""
         self._request, self._past, self.tally, self.active = request, [], Tally(), True
         self._first, self._last = (self._last or 0) + 1, None
         self._messages.add(request)
@@ -92,7 +92,7 @@ class Follower:
         self._reader.close()
 
     def look(self) -> Iterator[JsonLine | Conclusion]:
-        """Tell what has happened since the last look. A run that told no end gets its conclusion.
+        """Emit the events since the last look. A run that told no end gets its conclusion.
 
         Raises `UnknownName` once the session is deleted, and `StoreError`.
         """
@@ -157,7 +157,7 @@ class Follower:
         self._note(line)
 
     def _note(self, line: JsonLine) -> None:
-        """Note what the end of the run tells."""
+        """Note the values in the end of the run."""
         match line:
             case lines.RunLine(number=number):
                 self.tally, self._number, self.active, self.code = Tally(), number, True, None
@@ -209,7 +209,7 @@ class Follower:
         yield from (line for _, line in sorted(left, key=itemgetter(0)))
 
     def _follows(self, line: JsonLine) -> bool:
-        """Whether the line is of the request, or of what it has led to."""
+        """Whether the line belongs to the request or its consequences."""
         match line:
             case lines.MessageLine(id=message, turn=turn):
                 follows = message == self._request or turn in self._turns
@@ -233,7 +233,7 @@ class Follower:
         return follows
 
     def _state(self) -> State:
-        """Load the state as far as it is followed."""
+        """Load the followed part of the state."""
         state = load_state(self.db, self.session.id, rules_of(self.team))
         if self._request:
             queue = tuple(route for route in state.queue if route.request == self._request)
@@ -279,7 +279,7 @@ class Follower:
         self._unseen = False
 
     def _turns_of_run(self, last: int | None) -> list[Turn]:
-        """List the turns of the run, or those that the request has led to, as the store has them now."""
+        """List the turns of the run, or the turns that the request led to, as now in the store."""
         if self._first is None:
             return []
         turns = turns_between(self.db, self.session.id, self._first, LARGEST if last is None else last)

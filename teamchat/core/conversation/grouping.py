@@ -1,4 +1,4 @@
-"""Running the members of a group: at the same time, except those that may write in the same folder.
+"""Running the members of a group: at the same time, except members that may write in the same folder.
 
 These get worktrees of their own, unless the team file says `shared` of them or they work outside of git. In a process a
 member may have several turns of a group. They run one after the other, unless each has a place of its own.
@@ -24,7 +24,7 @@ async def run_together(
     may_begin: Callable[[Route], bool],
     jobs: int | None = None,
 ) -> tuple[int, ...]:
-    """Let all routes of the `lines` speak, at most `jobs` at the same time. Returns the numbers of those that failed.
+    """Let all routes of the `lines` speak, at most `jobs` at the same time. Returns the numbers of the failed ones.
 
     A failed turn does not stop the others. A route that had to wait for another speaks only if `may_begin` is
     true; else it has neither spoken nor failed. An error of `speak` cancels all others and is raised.
@@ -54,7 +54,7 @@ async def run_together(
 
 
 def colliding(team: Team, names: Iterable[str]) -> frozenset[str]:
-    """Find members that need worktrees to speak at the same time, and for which the team file sets no workspace."""
+    """Find members that need worktrees to speak at the same time and have no workspace in the team file."""
     writers = {name: [(member, _place(member)) for member in _writers(team, name)] for name in dict.fromkeys(names)}
 
     def meets(name: str, place: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What begins a run: a person's message, or the wish to continue what is on hold."""
+"""The inputs that begin a run: a person's message, or the wish to continue calls on hold."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from teamchat.core.store.images import Image
 class Message(Struct, frozen=True, kw_only=True):
     """A person's message; with a `process` it is the task of that process.
 
-    `typed` are the spans of the text that the person typed. What is between them was pasted in several lines, and what
-    follows the last one comes from a pipe or a file. `speaker` is `--as`, `to` is `--to`.
+    `typed` are the spans of the text that the person typed. Text between them was pasted in several lines, and text
+    behind the last one comes from a pipe or a file. `speaker` is `--as`, `to` is `--to`.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def typed_through(self) -> int:
-        """Where the typed part ends, with what was pasted into it."""
+        """The end of the typed part, with the text pasted into it."""
         return self.typed[-1][1] if self.typed else 0
 
     @property

@@ -1,4 +1,4 @@
-"""Judges the result of a check once more: by what it protects, by its number before the work, and by its tries."""
+"""Judges the result of a check once more: by its protected files, by its number before the work, and by its tries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from teamchat.core.turn.turn_tree import TurnTree
 
-NTH = {2: "nd", 3: "rd"}  # at most `MOST_TRIES`
+NTH = {2: "nd", 3: "rd"}  # `MOST_TRIES` is the largest number
 MOST_TOLD = 5  # files in a reason
 NEW_FOLDER = "in a new folder, without what git ignores"
 

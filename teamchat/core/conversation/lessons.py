@@ -32,10 +32,10 @@ from teamchat.patterns import regex
 
 WHY = "a person asked for lessons from the conversation"
 MOST = 10
-KNOWN_TOKENS = 4000  # of known lessons in the prompt; a quarter of the prompt at most
+KNOWN_TOKENS = 4000  # tokens for the known lessons in the prompt; a quarter of it at most
 NONE = "NONE"
-LONGEST_LINE = 16_000  # characters of a line with its markers; a longer one is too long for a lesson
-MOST_LINES = 10_000  # that differ; an answer is asked for ten lessons
+LONGEST_LINE = 16_000  # characters; a longer line, markers included, is no lesson
+MOST_LINES = 10_000  # different lines that are read; an answer is asked for ten lessons
 MOST_NESTED = 10  # markers in one another; a line with more is no lesson
 _HEAD = regex(r"\A\s*(?:[-*+•–—]\s+|\(?\d{1,3}[.):]\s+|#{1,6}\s+)*")  # bullets, numbers, headings
 _FENCE = regex(r"\s*(?:```|~~~)")
@@ -58,7 +58,7 @@ def learner_of(team: Team, name: str | None) -> Member:
 
 
 def lessons_in(answer: str, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Extract the lessons of an answer, one a line, without those that are `known`: ten at most.
+    """Extract the lessons of an answer, one a line, without `known` ones: ten at most.
 
     Later prompts contain them, so escape sequences, markers and well-known keys are taken out. A line that is too long
     for a lesson is left out, and so is one with markers nested more than `MOST_NESTED` deep. `MOST_LINES` are read.
@@ -98,7 +98,7 @@ def _without_markers(line: str) -> str:
 
 
 def keep_lessons(db: Database, texts: Iterable[str], session: str) -> tuple[Lesson, ...]:
-    """Store all of the texts or none, as lessons of the session of that name. Returns those that are new."""
+    """Store all of the texts or none, as lessons of the session of that name. Returns the new ones."""
     with db.transaction():
         added = [add_lesson(db, text, session) for text in texts]
     return tuple(lesson for lesson, new in added if new)

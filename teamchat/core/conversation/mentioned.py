@@ -23,7 +23,7 @@ from teamchat.runners.untrusted.regular_files import open_regular, read_regular
 
 _MENTION = regex(r'(?<!\S)@(?:"(?P<quoted>[^"\n]{1,4096})"|(?P<word>[^\s"]\S{0,4095}))')
 _OUTSIDE = ("/", "~", "../")
-_ENDING = ".,;:!?)"  # of a sentence
+_ENDING = ".,;:!?)"  # punctuation that may end a sentence
 _IMAGE = regex(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
 _HEAD = 16  # bytes that identify an image
 

@@ -53,7 +53,7 @@ def check_gives_trust(root: Path) -> None:
 def need_trust(team: Team, *, give: bool, ask: Callable[[Standing], bool] | None = None) -> None:
     """Raise `NotTrusted` unless the team is trusted already, `give` says so, or the person that `ask` asks does.
 
-    Raises `GuardReached` in an agent's turn in which no other turn may begin.
+    Raises `GuardReached` in an agent's turn that may begin no other turn.
     """
     check_no_hook("turns are run")
     if caller := turns.find_caller():

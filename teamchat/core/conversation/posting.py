@@ -72,7 +72,7 @@ class Posted(Struct, Generic[Event], frozen=True):
 
 
 class Parsed(Struct, frozen=True):
-    """A parsed reply: what it asks for, whether it says something `new`, and what a process reads in it."""
+    """A parsed reply: its requests, whether it says something `new`, and the finding of a process in it."""
 
     member: Member
     text: str
@@ -133,7 +133,7 @@ class Posting(Struct, frozen=True):
         return Posted(message, spoke, noted)
 
     def parse(self, *replies: tuple[Member, str, Part | None, Prompts]) -> list[Parsed]:
-        """Parse replies that are to be stored one after the other, and warn of what is wrong in them.
+        """Parse replies that are about to be stored one after the other, and warn of faults in them.
 
         Each comes with its part of a process, and with a function that gives its prompts.
 
@@ -152,7 +152,7 @@ class Posting(Struct, frozen=True):
         return parsed
 
     def _finding(self, member: Member, text: str, part: Part, asks: AddressedReply) -> Finding | None:
-        """Read in a reply what the process needs. Warns of a reply that lacks the form."""
+        """Read the process's finding in a reply. Warns of a reply that lacks the form."""
         process = self.run.state.process
         if process is None:
             return None
@@ -383,7 +383,7 @@ class Teller(Struct):
                 emit(Warned(f"{which}{reason}; {route.target} does it", route.number))
 
     def aside(self, actions: Sequence[Action]) -> None:
-        """Tell what a person's message has set aside."""
+        """Report the calls that a person's message has set aside."""
         self.waits("set aside", [action.route.number for action in actions if isinstance(action, PutAside)])
 
     def waits(self, how: str, routes: Collection[int]) -> None:
@@ -409,13 +409,13 @@ class Teller(Struct):
                 run.emit(Warned(warning, turn.route, of_disk=True))
 
     async def to_merge(self) -> None:
-        """Tell at the end of a process which changes are to be merged; the pick of a judge says it itself."""
+        """List the changes to merge at the end of a process; the pick of a judge does that itself."""
         run = self.run
         process = run.state.process if run.tally.process else None
         if process is None or process.kind is Kind.BEST or not (run.machine.live and any_made(run.trees.folder)):
             return
         if process.kind is Kind.UNTIL and process.over and strategy_of(process.kind).undecided(process):
-            return  # what is red is named by its worktree alone
+            return  # red work is named by its worktree alone
         from teamchat.core.conversation.side_by_side import to_merge
 
         places = turns_in_places(run.db, run.session)

@@ -1,4 +1,4 @@
-"""What a process that verifies took: the files that changed, the time, and what each member has used."""
+"""The totals of a process that verifies: changed files, time, and each member's usage."""
 
 from __future__ import annotations
 

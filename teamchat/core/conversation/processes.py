@@ -1,4 +1,4 @@
-"""Makes the process that a person begins, checks it, and finds what its members change apart from each other."""
+"""Makes the process that a person begins, checks it, and finds the changes that its members make separately."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def check_process(state: State, process: Process) -> None:
 def need_worktrees(team: Team, state: Path, session: int | None, process: Process) -> None:
     """Raise `UsageError` if members that are to work apart cannot, or have changes that are not merged.
 
-    Such changes would be compared and merged together with those of the process. `state` is the state folder. Blocks
-    while git reads the worktrees.
+    Such changes would be compared and merged together with the changes of the process. `state` is the state folder.
+    Blocks while git reads the worktrees.
     """
     step = strategy_of(process.kind).step(process)
     calls = [call for call in step.calls if call.part.apart] if step else []
@@ -99,7 +99,7 @@ def need_worktrees(team: Team, state: Path, session: int | None, process: Proces
 
 
 def work_of(db: Database, session: int, turn: Turn, outcome: Outcome | None) -> Work:
-    """Collect what the `turn` with that `outcome` changed, with the turns before it that failed in the same part."""
+    """Collect the changes of the `turn` with that `outcome`, and of earlier turns that failed in the same part."""
     earlier = (other for other in turns_of_route(db, session, turn) if other.id != turn.id and other.undone is None)
     outcomes = [outcome, *(other.outcome for other in earlier)]
     all_changes = [known.changes for known in outcomes if known and isinstance(known.changes, FileChanges)]
@@ -152,7 +152,7 @@ def _made(team: Team, named: NamedProcess, settings: ProcessSettings) -> Process
     if not everybody:
         raise UsageError(f"the team {team.name!r} has no AI member")
     lists = {name: _several(team, name, getattr(settings, name)) for name in ("members", "workers")}
-    if kind is Kind.BEST:  # which may have one member do the task several times
+    if kind is Kind.BEST:  # one member may do the task several times
         lists["members"] = tuple(_several(team, "members", (name,))[0] for name in settings.members)
     ones = {name: _one(team, name, getattr(settings, name)) for name in ("lead", "planner", "reducer", "judge")}
     settings = replace(settings, **lists, **ones)

@@ -1,7 +1,7 @@
 """Which protected files changed while members of a process or its checks were at work, and what a person accepted.
 
-Checkpoints tell: those around a turn or a check say which paths changed meanwhile, and the newest one says which of
-them are not as they were before. Changes in between are a person's.
+The checkpoints around a turn or a check show which paths changed meanwhile, and the newest checkpoint shows which of
+them still differ. Changes in between are a person's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from teamchat.core.turn.work_trees import refs_of
 from teamchat.runners.untrusted.json import first_of, listed
 
 MOST_NAMED = 50  # paths
-MOST_TOLD = 10  # in an error
+MOST_TOLD = 10  # paths that an error names
 
 
 class Protection(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Protection(Struct, frozen=True):
         return "" if folder == "." else folder
 
     def touched(self, check: Check, cwd: Path) -> dict[str, str]:
-        """Find protected paths that changed during a turn or a check, and are still not as they were before.
+        """Find protected paths that changed during a turn or a check and still differ.
 
         `cwd` is where the check runs. Raises `CheckpointFailed`.
         """
@@ -76,7 +76,7 @@ class Protection(Struct, frozen=True):
         return {path: by[path] for path in self._still(since)}
 
     def _still(self, since: Mapping[str, str]) -> list[str]:
-        """List the paths that still differ from the tree in which they were as they should be."""
+        """List the paths that still differ from the last tree where they were right."""
         by_tree: dict[str, list[str]] = defaultdict(list)
         for path, tree in since.items():
             by_tree[tree].append(path)
@@ -91,7 +91,7 @@ class Protection(Struct, frozen=True):
 def without_accepted(
     accepted: Collection[Accepted], repository: GitRepository, tree: str, touched: Mapping[str, str]
 ) -> tuple[Touched, ...]:
-    """Remove from the touched paths what a person has `accepted`. Raises `CheckpointFailed`."""
+    """Remove the changes that a person has `accepted` from the touched paths. Raises `CheckpointFailed`."""
     states = states_of(repository, tree, touched) if accepted and touched else {}
     left = (path for path in touched if Accepted(path, states.get(path, "")) not in accepted)
     return tuple(Touched(readable(path), touched[path]) for path in left)

@@ -42,7 +42,7 @@ _OURS = regex(rf"[0-9a-f]{{16}}({re.escape(LIVE)})?")
 
 
 def turns_dir(db: Database) -> Path:
-    """Return the folder in which the turns of a store keep their output."""
+    """Return the folder where the turns of a store keep their output."""
     return db.path.parent / TURNS
 
 
@@ -121,7 +121,7 @@ def clean_turns(db: Database, session: int, folder: Path) -> list[str]:
 
 
 def clean_folder(folder: Path) -> None:
-    """End what is left of the turns with their output in `folder`, whose processes nobody runs, and remove it all."""
+    """End the remaining processes of turns with output in `folder` that nobody runs, and remove the folders."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             if _OURS.fullmatch(path.name):
@@ -146,7 +146,7 @@ def recover_checks(db: Database, session: int, folder: Path, trees: WorkTrees) -
 
 
 def _remove_new_folder(db: Database, check: CheckRecord, trees: WorkTrees) -> None:
-    """Remove the new folder in which a killed check ran. What cannot be removed is replaced by the next one."""
+    """Remove the new folder of a killed check. What cannot be removed is replaced by the next one."""
     if not any_made(trees.folder):
         return
     from teamchat.core.worktrees.new_folder import is_in_new_folder, remove_new_folder
@@ -157,13 +157,13 @@ def _remove_new_folder(db: Database, check: CheckRecord, trees: WorkTrees) -> No
 
 
 def _output(folder: Path) -> bytes:
-    """Wait until a killed check is dead, and read what it had written, as far as it is kept."""
+    """Wait until a killed check is dead, and read the kept part of its output."""
     _wait_until_dead(folder)
     return written_by_check(folder)
 
 
 def written_by_check(folder: Path) -> bytes:
-    """Read what an unfinished check has written in its folder, as far as it is kept."""
+    """Read the kept part of an unfinished check's output from its folder."""
     with contextlib.suppress(OSError), open_output(folder) as file:
         file.seek(len(FIRST_LINE))
         return file.read(LARGEST_OUTPUT)

@@ -80,7 +80,7 @@ async def _followed(run: Run, turn: Turn, end: EndTurn) -> str | None:
     collector = Collector(partial(run.speaks, turn.member, turn.number))
     finished = await followed(hosted, ending, HOST_CLOCKS, run.stopper, collector, partial(ran_on, hosted))
     why = None
-    if failure := finished.outcome.failure:  # what the command does next may say nothing of it
+    if failure := finished.outcome.failure:  # the rest of the command may not mention it
         run.emit(Warned(f"turn {turn.number} ({turn.member}) {failure.reason}"))
         why = why_failed(turn, finished.outcome, failure)
     stopped = was_stopped(folder)

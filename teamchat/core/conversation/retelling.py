@@ -1,4 +1,4 @@
-"""Makes the events of a run's lines again, with what the store has of them: what an output shows of another's run."""
+"""Makes the events of a run's lines again from the store, so that an output can show another process's run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NOBODY = Rules((), ())
 
 
 class Retold:
-    """Makes the events of lines, with what the store has of them, for an output that shows another process's run."""
+    """Makes the events of lines from the store, for an output that shows another process's run."""
 
     def __init__(self, db: Database, session: int) -> None:
         self._db, self._session = db, session

@@ -1,4 +1,4 @@
-"""Summaries: when one is due, how a member is asked for it, and what is kept of the messages that it covers.
+"""Summaries: when one is due, how a member is asked for it, and which of the covered messages are kept.
 
 The summariser also reads what members did in their turns: a reply alone often does not say it.
 """
@@ -89,7 +89,7 @@ def _halved(said: Said) -> list[Said]:
 
 
 class HistoryPrompt(Struct, frozen=True):
-    """A question to `member` about the messages `said`, without those that the budget left out."""
+    """A question to `member` about the messages `said`, without messages that the budget left out."""
 
     team: Team
     member: Member
@@ -140,7 +140,7 @@ def no_room(member: Member) -> PromptTooLarge:
     )
 
 
-AROUND = 64  # bytes around a quoted message, about: its heading and its fence
+AROUND = 64  # bytes for the heading and the fence around a quoted message, roughly
 AGAIN = 4  # after a failure the next try waits for a quarter of `due_tokens` of new messages
 WHY = "the conversation needs a summary"
 

@@ -50,7 +50,7 @@ ANSWERED = (ExitCode.DONE, ExitCode.HUMAN_ASKED, ExitCode.NO_VERDICT)
 
 
 class Reply(Struct, frozen=True):
-    """What a message has led to, once nobody is left to speak. `str(reply)` is its text."""
+    """The outcome of a message, once nobody is left to speak. `str(reply)` is its text."""
 
     text: str
     """The last reply, markers included; "" if nobody replied."""
@@ -104,7 +104,7 @@ class Talk:
 
     @property
     def messages(self) -> tuple[ConversationMessage, ...]:
-        """What was said so far: each message has a `speaker` and a `content`. Raises `StoreError` once it is closed."""
+        """The messages so far, each with a `speaker` and a `content`. Raises `StoreError` once it is closed."""
         return tuple(manager_of(self.team, self._db, self._session.id).get_messages()) if self._session else ()
 
     async def send(self, message: str | Input, *, to: str | None = None, speaker: str | None = None) -> Reply:

@@ -1,4 +1,4 @@
-"""What the agent of a turn has written to the disk: while the turn runs, and after teamchat was killed.
+"""The output of a turn's agent on the disk: while the turn runs, and after teamchat was killed.
 
 Another process writes it. This one only reads, and stops neither the agent nor the removal of the files.
 """
@@ -43,8 +43,8 @@ def read_output(turn: Turn, folder: Path) -> tuple[Verdict, tuple[TimedEvent, ..
 
 
 def _lines(folder: Path, name: str, begin: int | None, framer: Framer) -> Iterator[bytes]:
-    """Read the lines of a file of output, from that byte on, as far as they can be read."""
-    left = MAX_OUTPUT_BYTES  # as where the turn runs
+    """Read the readable lines of a file of output, from that byte on."""
+    left = MAX_OUTPUT_BYTES  # the limit of a running turn
     with contextlib.suppress(OSError), open_output(folder, name) as file:
         if begin is None:
             begin = len(FIRST_LINE) if file.read(len(FIRST_LINE)) == FIRST_LINE else 0

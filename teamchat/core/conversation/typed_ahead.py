@@ -40,7 +40,7 @@ RESET_BY_SPEAKING = (PauseKind.TURNS, PauseKind.TIME, PauseKind.LOOP)
 
 
 class Outgoing(Struct, frozen=True):
-    """A kept message that is to be stored now, with the `images` that it mentions.
+    """A kept message to store now, with the `images` that it mentions.
 
     `answers` is off if a question was asked after it was typed: the message does not answer that.
     """
@@ -61,7 +61,7 @@ class TypedAhead(Struct):
     store: Callable[[Outgoing], tuple[Action, ...]]
     tell_held: Callable[[tuple[int, ...]], None]
     refused: dict[int, TeamchatError] = field(default_factory=dict)
-    own: int | None = None  # of those that were handed over, the one that this process itself is to send
+    own: int | None = None  # of the messages handed over, the one that this process is to send
     sent: bool = False  # a message was sent that the next turn belongs to
 
     @contextlib.contextmanager
@@ -115,9 +115,9 @@ class TypedAhead(Struct):
         return actions
 
     def _note_stopped(self, before: State, freed: Collection[int]) -> tuple[int, ...]:
-        """Note, and return, what a stop by hand has held since the state `before`, but for what goes on."""
+        """Note and return routes that a stop by hand has held since the state `before`, except those that go on."""
         run, hand = self.run, self.run.hand
-        if hand:  # what was resumed, and failed then, is no longer stopped by hand
+        if hand:  # a route that was resumed and then failed is no longer stopped by hand
             on_hold = {(run.session, route.number) for route in run.state.held}
             hand.stopped = {key: at for key, at in hand.stopped.items() if key[0] != run.session or key in on_hold}
         if hand and hand.stopping is not None and run.stopper.asked:

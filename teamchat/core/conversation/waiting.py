@@ -1,4 +1,4 @@
-"""What a conversation has on hold or set aside, by the messages that called."""
+"""Calls that a conversation has on hold or set aside, by their messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Waiting(Struct, frozen=True):
     """The calls of one message that wait for a resume, in the order of speaking.
 
     `words` are the first ones of the message, quoted; empty where it was undone. `since` is its time, in seconds since
-    the epoch. What is set `aside` runs only if a person picks it.
+    the epoch. A message set `aside` runs only if a person picks it.
     """
 
     message: str
@@ -51,7 +51,7 @@ class Waiting(Struct, frozen=True):
 def waiting_in(db: Database, session: int) -> list[Waiting]:
     """List what waits in a session that no process runs, in the order of the queue; what is set aside comes last.
 
-    A question that a person is asked is no part of it, nor is what only waits for the answer.
+    A person's open question is not part of it, nor are calls that only wait for the answer.
     """
     log, queue = SqliteLog(db, session), open_routes(db, session)
     there = {route.status for route in queue}

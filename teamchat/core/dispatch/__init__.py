@@ -1,1 +1,1 @@
-"""Turns on other machines: what is sent to a host, what comes back, and the engine that carries it."""
+"""Turns on other machines: the orders to a host, the pieces that come back, and the engine that carries them."""

@@ -1,4 +1,4 @@
-"""Which host runs a turn: the one with most free jobs of those that offer the agent, the access and the project."""
+"""The choice of a turn's host: most free jobs among the hosts that offer the agent, the access and the project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORDER: tuple[Access, ...] = get_args(Access)
 
 
 class Wanted(Struct, frozen=True):
-    """What a turn asks of a host. `names` are those of the team file."""
+    """The requirements of a turn for its host. `names` are the hosts in the team file."""
 
     names: tuple[str, ...]
     agent: str

@@ -1,4 +1,4 @@
-"""What home asks of the engine that carries turns, whichever it is."""
+"""The interface that home needs of any engine that carries turns."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class HostClock(Struct, frozen=True):
     dead_s: float = 30.0
     """How long after the last time a worker counts as dead. For as long after the database was away, nobody does."""
     wait_s: float = 60.0
-    """How long a member's host is waited for."""
+    """How long to wait for a member's host."""
     alone_s: float = 10.0
-    """How long a member's host is waited for without a person."""
+    """How long to wait for a member's host without a person."""
 
     @property
     def lease_s(self) -> float:
@@ -107,7 +107,7 @@ class DatabaseSeen(Struct, frozen=True):
 
 
 class TurnState(Struct, frozen=True):
-    """What the engine knows of a turn: `waits` in the queue of its host, was `taken` by `executor`, or is `over`."""
+    """The engine's state of a turn: it `waits` in its host's queue, was `taken` by `executor`, or is `over`."""
 
     waits: bool = False
     over: bool = False
@@ -136,16 +136,16 @@ class Dispatch(Protocol):
     def follow(self, turn: str, offset: int) -> AsyncIterator[Piece | None]:
         """Yield the pieces of a turn from a number on, as they come; None now and then while none comes.
 
-        It ends when the engine expects no further piece; those of a stopped turn may come after that.
+        It ends when the engine expects no further piece; pieces of a stopped turn may come after that.
         """
         ...
 
     async def rest(self, turn: str) -> list[Piece] | None:
-        """Return what a host had to say of a turn after it was cancelled; None while it has said nothing."""
+        """Return a host's report on a turn after it was cancelled; None while there is none."""
         ...
 
     async def state(self, turn: str) -> TurnState | None:
-        """Return what the engine knows of a turn; None if it knows none of that name."""
+        """Return the engine's state of a turn; None if it knows no turn of that name."""
         ...
 
     async def cancel(self, turn: str) -> None:
@@ -153,7 +153,7 @@ class Dispatch(Protocol):
         ...
 
     async def forget(self, turn: str) -> None:
-        """Remove what the engine keeps of a turn that is over."""
+        """Remove the engine's data on a turn that is over."""
         ...
 
     async def hosts(self) -> tuple[HostSeen, ...]:

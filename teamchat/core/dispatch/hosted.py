@@ -33,17 +33,17 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint
 
 AGAIN_S = 0.5  # between two tries to reach a database that is away
 REST_LOOK_S = 0.1  # between two looks for what a host says of a cancelled turn
-LATE_BEATS = 3  # that a host may miss before it is said that it is waited for
+LATE_BEATS = 3  # missed beats of a host before a person is told of the wait
 MOST_MISSED = 3
-ORDERED = "ordered"  # in the folder of a turn whose order was given to the database
-GIVES_UP_S = 20.0  # after a stop, if neither the host nor the database says anything
+ORDERED = "ordered"  # in a turn's folder: its order was given to the database
+GIVES_UP_S = 20.0  # how long to wait after a stop if neither the host nor the database answers
 
 
 class Returns(Protocol):
     """The files of a turn at home."""
 
     def bring(self, packed: CheckpointPack) -> None:
-        """Write what the turn has made. Raises `CheckpointFailed`."""
+        """Write the turn's output. Raises `CheckpointFailed`."""
         ...
 
     def forget(self) -> None:
@@ -60,11 +60,11 @@ class _Over(Exception):
 
 
 class HostedTurn:
-    """The turn `name` on `host`. `say` tells a person what it waits for. Without an `order` it was ordered before.
+    """The turn `name` on `host`. `say` tells a person about its waits. Without an `order` it was ordered before.
 
-    `began` is what the host says of its start. It is `lost` if the host went away while it ran, as `gone` says. What it
-    sent was `refused` if it cannot be read or is not signed. With `returns` its files went there, and `changes` tells
-    what changed in them here once they are back.
+    `began` is the host's report of its start. It is `lost` if the host went away while it ran, as `gone` says. It was
+    `refused` if a piece of it cannot be read or is not signed. With `returns` its files went there, and `changes` finds
+    the changes here once they are back.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class HostedTurn:
         self._hard = False
         self._cancelling: asyncio.Task[None] | None = None
         self._looked = time.monotonic()
-        self._woke = boot_time()  # at the last look
+        self._woke = boot_time()  # the time of the last look
         self._back = -math.inf  # when the database answered again after it was away
         self._told: set[str] = set()
         self._doubted = False  # whether its host looked as if it had gone, at the last look
@@ -104,7 +104,7 @@ class HostedTurn:
         return self
 
     def follow_in(self, folder: Path) -> None:
-        """Keep its output in that folder, to which nothing is added that stands there."""
+        """Keep its output in that folder, without output that is already there."""
         self._folder, self._started = folder, time.monotonic()
 
     def over(self) -> None:
@@ -173,7 +173,7 @@ class HostedTurn:
             raise await self._refused("other output than its end says")
 
     async def _refused(self, what: str) -> _Over:
-        """Say why the turn is over for home. Its agent is stopped: nothing that comes of it is taken."""
+        """Say why the turn is over for home. Its agent is stopped, and all further pieces are ignored."""
         self.refused = True
         with suppress(Away):
             await self._dispatch.cancel(self.name)
@@ -283,7 +283,7 @@ class HostedTurn:
         self._looked = now
         host = next((seen for seen in await self._dispatch.hosts() if seen.name == self.host), None)
         if now - self._back < clock.dead_s:
-            return  # after an outage, or a sleep in which the database slept too, everybody looks dead
+            return  # after an outage, or a sleep of the database too, everybody looks dead
         if host is None or self.name in host.running:
             self._missed = 0
         elif host.seen_s < 2 * clock.beat_s:  # an older row may be of before the turn began
@@ -352,13 +352,13 @@ def _gone(host: HostSeen | None, dead_s: float, executor: str | None) -> str | N
 
 
 class _Files:
-    """The output of the turn in its folder, as a process writes it. What stands there already is not written again."""
+    """The output of the turn in its folder, as a process writes it. Text that is already there is not written again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, BinaryIO] = {}
-        self._given = {"out": 0, "err": 0}  # bytes that were given to the reader
-        self._digests = {"out": sha256(), "err": sha256()}  # of these
+        self._given = {"out": 0, "err": 0}  # bytes given to the reader
+        self._digests = {"out": sha256(), "err": sha256()}  # digests of these bytes
 
     def __enter__(self) -> Self:
         for stream, name, head in (("out", "stdout", FIRST_LINE), ("err", "stderr", b"")):
@@ -372,7 +372,7 @@ class _Files:
         return self
 
     def add(self, piece: Output) -> bytes:
-        """Write what is new of a piece. Returns what its reader has not had."""
+        """Write the new part of a piece. Returns the part that its reader has not had."""
         file, given = self._files[piece.stream], self._given[piece.stream]
         head = len(FIRST_LINE) if piece.stream == "out" else 0
         stands = os.fstat(file.fileno()).st_size - head
@@ -388,7 +388,7 @@ class _Files:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """The SHA-256 of what was given of each stream."""
+        """The SHA-256 of each stream as given to the reader."""
         return self._digests["out"].hexdigest(), self._digests["err"].hexdigest()
 
     def __exit__(self, *_: object) -> None:

@@ -18,7 +18,7 @@ from teamchat.core.doctor.versions import known_version
 from teamchat.core.errors import TeamchatError
 from teamchat.core.team.team import INSTALL, Member
 
-SKEW_S = 60.0  # by which two clocks may differ
+SKEW_S = 60.0  # the largest difference allowed between two clocks
 
 
 def check_hosts(members: Sequence[Member], env: Mapping[str, str]) -> Iterator[DoctorCheck]:

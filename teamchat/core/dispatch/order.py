@@ -1,8 +1,8 @@
-"""What a turn needs of another machine, as data, and what comes back of it.
+"""Orders for a turn on another machine, and the pieces that come back, as data.
 
 An order names an agent, never a command, an argument, a variable or a path of the machine that sends it: these belong
-to the host. The pieces that come back are what a process would have written here, and how it ended, so that parsers,
-receipts and the store do not know where a turn ran.
+to the host. The pieces that come back contain the output and the end of a process as if it had run here, so that
+parsers, receipts and the store do not know where a turn ran.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _HOST = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
-    """A git repository by what its clones have in common: where they are fetched from, and their first commit.
+    """A git repository, identified by the common facts of its clones: the address they are fetched from, and their
+    first commit.
 
     `folder` is the member's folder in it ("" for its top), with `/` between names.
     """
@@ -92,7 +93,7 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Began(Struct, frozen=True, forbid_unknown_fields=True, tag="began"):
-    """The host starts the agent: by which process of a worker (`executor`), with which command, where.
+    """The host starts the agent: the worker's process (`executor`), the command, the folder.
 
     `env` has the changed variables as `Setup` does. `login` and `version` are those of `Launch`.
     """
@@ -121,7 +122,7 @@ class Output(Struct, frozen=True, forbid_unknown_fields=True, tag="output"):
 class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """The end of the turn: how the process ended as `Exit` has it, or why none was started (`refused`).
 
-    It travels as `Signed`: with the `turn` and the `host` whose end it is, and with what was said before it.
+    It travels as `Signed`, with its `turn` and `host`, and with the facts sent before it.
     """
 
     attempt: str
@@ -137,7 +138,7 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     """When the host ended it, in seconds after the start."""
     refused: Failure | None = None
     files: CheckpointPack | None = None
-    """What became of the files of the order."""
+    """The outcome of the order's files."""
     unsent: str | None = None
     """Why the files stay there."""
     stays: tuple[str, ...] = ()
@@ -147,7 +148,7 @@ class Ended(Struct, frozen=True, forbid_unknown_fields=True):
     turn: str = ""
     host: str = ""
     began: Began | None = None
-    """What was said of the start before."""
+    """The earlier report of the start."""
     out: str = ""
     """The SHA-256 of all that came from the standard output."""
     err: str = ""
@@ -162,7 +163,7 @@ class Signed(Struct, frozen=True, forbid_unknown_fields=True, tag="signed"):
 
 
 Piece: TypeAlias = Began | Output | Ended
-"""What home is told of a turn."""
+"""The reports on a turn to home."""
 SentPiece: TypeAlias = Began | Output | Signed
 """A piece as it is written to the database."""
 _PIECE: Decoder[Any] = Decoder(Began | Output | Signed)
@@ -212,7 +213,7 @@ def is_host_name(name: str) -> bool:
 
 
 def minor(program: str) -> tuple[str, ...]:
-    """Return a version of teamchat without what may differ between two machines."""
+    """Return a version of teamchat without the part that may differ between two machines."""
     return tuple(program.split(".")[:2])
 
 

@@ -1,4 +1,4 @@
-"""What two machines know a git repository by: where it is fetched from, and its first commit."""
+"""The identity of a git repository on two machines: the address it is fetched from, and its first commit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project_of(folder: Path) -> Project:
     try:
         if reason:
             raise HostUnavailable(f"{folder} is no project that a host could know: {reason}", "git init")
-        git("rev-parse", "--show-toplevel")  # which a bare repository has not
+        git("rev-parse", "--show-toplevel")  # a bare repository has none
         prefix = os.fsdecode(git("rev-parse", "--show-prefix")).removesuffix("\n")
         remotes = _remotes(git)
         root = _root(git)
@@ -78,7 +78,7 @@ def _root(git: GitProgram) -> str | None:
 
 
 def common_name(url: str) -> str | None:
-    """Reduce an address to what a repository's clones share: without scheme, user, password, port and `.git`.
+    """Reduce an address to the part that a repository's clones share: without scheme, user, password, port and `.git`.
 
     Returns None for a path of this machine, and for a server without a path, which many repositories have in common.
     """
@@ -86,7 +86,7 @@ def common_name(url: str) -> str | None:
         try:
             parts = urlsplit(url)
         except ValueError:
-            return None  # as with half of an IPv6 address
+            return None  # half of an IPv6 address, for example
         if parts.scheme == "file" or not parts.hostname:
             return None
         host, path = parts.hostname, parts.path

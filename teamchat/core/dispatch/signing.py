@@ -28,15 +28,15 @@ from teamchat.runners.untrusted.regular_files import read_regular
 
 PROGRAM = "ssh-keygen"
 PASSED = ("PATH", "HOME", "TMPDIR")
-KEYS, SIGNERS, TRUSTED = "keys", "allowed_signers", "trusted_hosts"  # in the configuration folder
+KEYS, SIGNERS, TRUSTED = "keys", "allowed_signers", "trusted_hosts"  # names in the configuration folder
 HOME = "home"  # who signs orders
 ORDERS, ENDS = "teamchat-order", "teamchat-end"
-"""What a signature is for, as its namespace: a signature of an order is not valid for an end."""
+"""The purpose of a signature, as its namespace: a signature of an order is not valid for an end."""
 LONGEST_S = 20.0
 LARGEST = 1 << 20  # bytes of a list of keys
 LONGEST_SIGNATURE = 1 << 14
-REFUSED = "Could not verify signature"  # what the program says of one that is not right, beside what else fails
-NO_KEY = "# without a key: "  # in the list of hosts, before the name of one that is trusted so
+REFUSED = "Could not verify signature"  # printed for a wrong signature; other failures read differently
+NO_KEY = "# without a key: "  # in the list of hosts, before the name of a host trusted without a key
 INSTALL = "install OpenSSH (Debian: apt-get install openssh-client)"
 _KEY = regex(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]{1,40} [A-Za-z0-9+/=]{16,2000}")
 
@@ -97,7 +97,7 @@ def fingerprint(public: str) -> str | None:
 
 
 class HomeKeys(Struct, frozen=True):
-    """What home signs orders with, and whose ends it takes.
+    """The key for home's orders, and the hosts whose ends it takes.
 
     A host without a key is trusted by its name, and only with a `local` database.
     """
@@ -172,7 +172,7 @@ class HomeKeys(Struct, frozen=True):
 
 
 class HostKeys(Struct, frozen=True):
-    """What a host signs ends with, and whose orders it takes. `public` is the key with which it has begun."""
+    """The key for a host's ends, and the signers of the orders that it takes. `public` is the key it began with."""
 
     key: SigningKey
     signers: Path

@@ -126,7 +126,7 @@ class _Post(Struct, frozen=True):
 
     @property
     def row(self) -> AgentRow | None:
-        """Its row, unless that is what an `[agents]` table says."""
+        """The row of its agent, unless an `[agents]` table defines it."""
         return self.agent.row if self.agent.row and self.agent.row.origin else None
 
 
@@ -239,7 +239,7 @@ def _folder(member: Member) -> DoctorCheck:
 
 
 def _files(member: Member) -> Iterator[DoctorCheck]:
-    """Warn where git does not read the repository in which the member works."""
+    """Warn if git does not read the member's repository."""
     missing = why_none(member.cwd)
     if missing and missing.refused:
         text = f"what changes is not recorded, and undo cannot restore it: {missing.reason}"
@@ -347,7 +347,7 @@ def _file(team: Team) -> DoctorCheck:
 
 
 def _stored(root: Path) -> Iterator[DoctorCheck]:
-    """Report the store; without a conversation in it, also those that the folder may have had under another name."""
+    """Report the store; without a conversation in it, also conversations the folder may have had by another name."""
     yield _store(root)
     if not has_sessions(workspace_path(root)) and (moved := told_of_moved(root)):
         yield DoctorCheck(None, "moved", "warning", moved[0], hint=moved[1])

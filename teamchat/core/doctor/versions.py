@@ -42,7 +42,7 @@ def newest_proven(vendor: Vendor) -> str:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Read the numbers by which versions are compared.
+    """Read the numbers for a comparison of versions.
 
     A pre-release (1.2.0-rc1) counts as the version that follows it.
     """
@@ -62,7 +62,8 @@ Ask = Callable[[Sequence[str], Mapping[str, str], Path, float], tuple[int | None
 """Asks a program for its version, as `capture` of `runners/child/command.py` does."""
 
 NEUTRAL = Path("/")
-"""The folder in which a CLI starts that is only asked for its version or its help: no project is there, or above."""
+"""The start folder of a CLI that is only asked for its version or its help: neither it nor a folder above is a
+project."""
 ANSWER_S = 10.0  # seconds; Gemini takes one and a half
 _VERSION = regex(rb"\d{1,9}(?:\.\d{1,9})+[0-9A-Za-z.+-]*")
 _NOT_STARTED = (126, 127)  # the exit code of shells and `env` for a script without an interpreter

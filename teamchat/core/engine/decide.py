@@ -224,7 +224,7 @@ def _said(draft: Draft, *, new: bool) -> None:
 
 
 def _replied(draft: Draft, event: TurnEnded) -> None:
-    """Finish the route of a stored reply, and queue what the reply asks for."""
+    """Finish the route of a stored reply, and queue its calls."""
     done = draft.state.route(event.route)
     speaker = event.speaker or done.target
     assert event.reply is not None
@@ -338,7 +338,7 @@ def _note(draft: Draft, event: TurnBegan | WorkBegan | CheckBegan | Spent | Memb
 
 
 def _human_spoke(draft: Draft, event: HumanSpoke) -> None:
-    """Store a person's message while no turn runs; turns about to begin wait behind what the message asks for."""
+    """Store a person's message while no turn runs; turns about to begin wait behind the message's calls."""
     draft.not_begun()
     draft.put_aside(event.aside)
     asked = draft.state.answered_by(event.speaker)
@@ -400,7 +400,7 @@ def _resumed(draft: Draft, mode: ResumeMode, only: tuple[int, ...] | None) -> No
 
 
 def _skipped(queue: tuple[Route, ...]) -> tuple[Route, ...]:
-    """Choose what a resume skips: the first turn or question; in a process, every part that began without a reply."""
+    """Choose what a resume skips: the first turn or question; in a process, every part begun without a reply."""
     stopped = [
         route for route in queue if route.status in (RouteStatus.HELD, RouteStatus.ASKED) and route.answer is None
     ]

@@ -48,7 +48,7 @@ class Draft(Struct):
     def join(self, head: Route) -> Route:
         """Join the route with its member's calls that wait right behind it: one turn answers all of them.
 
-        A turn that was already tried still answers what it was meant to answer then.
+        A turn that was already tried still answers its original message.
         """
         if head.part or head.as_of or head.status is not RouteStatus.WAITING:
             return head
@@ -79,15 +79,15 @@ class Draft(Struct):
         process = self.state.process
         if process is None or route.part is None:
             return
-        part = replace(route.part, instead="", prompt="")  # which every later turn would store once more
+        part = replace(route.part, instead="", prompt="")  # otherwise every later turn would store them again
         done = Done(part, member, message, finding)
         self.state = replace(self.state, process=replace(process, done=(*process.done, done)))
 
     def said(self, route: Route, speaker: str, message: str) -> None:
         """Note a member's answer to the call of the route: calls that wait for its request now answer this reply.
 
-        So do calls that wait to answer what the member said before, if a person asked it again: that is a correction.
-        Other work of other members still answers what it did.
+        So do calls that wait to answer an earlier message of the member, if a person asked it again: that is a
+        correction. Other work of other members still answers the same message.
         """
         by = tuple(dict.fromkeys((speaker, route.target)))
         asked_by_person = route.parent == route.request
@@ -101,7 +101,7 @@ class Draft(Struct):
         self.state = replace(self.state, last_said=tuple(last_said))
 
     def asked(self, message: str, question: Route | None, before: LastSaid | None) -> None:
-        """Note what a person said: an answer to a question belongs to the work that asked, else it is new work."""
+        """Note a person's message: an answer to a question belongs to the work that asked, else it is new work."""
         all_said = self.state.last_said
         asking = next((last for last in all_said if question and question.request in last.requests), None)
         others = tuple(last for last in all_said if last is not asking)
@@ -110,7 +110,7 @@ class Draft(Struct):
         self.state = replace(self.state, last_said=(*others, said))
 
     def forget(self) -> None:
-        """Drop what was said for finished requests."""
+        """Drop the last messages of finished requests."""
         process = self.state.process
         needed = {route.request for route in self.state.queue}
         if process and not process.over:
@@ -146,7 +146,7 @@ class Draft(Struct):
         self.put(replace(route, **changes) if route.number == number else route for route in self.state.queue)
 
     def answers(self, number: int, message: str) -> None:
-        """Fix what the turn of the route answers, and the turn of a mate that begins after a pause."""
+        """Fix the message that the route's turn answers, also for the turn of a mate that begins after a pause."""
         mates = {mate.number for mate in self.state.mates(self.state.route(number)) if mate.as_of is None}
         if mates:
             self.put(replace(one, as_of=message) if one.number in mates else one for one in self.state.queue)
@@ -159,7 +159,7 @@ class Draft(Struct):
         return permitted
 
     def enqueue(self, requests: tuple[RouteRequest, ...], like: Route, *, ahead: bool) -> None:
-        """Queue what a message asks for, by priority: `ahead` of what waits (a person's) or behind it (an agent's).
+        """Queue the calls of a message by priority: `ahead` of waiting ones (a person's) or behind them (an agent's).
 
         A target that waits for the same message is not queued again. Above `MAX_WAITING` a route is refused.
         """

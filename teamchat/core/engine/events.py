@@ -1,4 +1,4 @@
-"""What the engine is told (events, each with its time in seconds since the epoch), and what it wants done (actions)."""
+"""The engine's input (events, each with its time in seconds since the epoch) and its output (actions)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HumanSpoke(_Event, frozen=True):
     process: Process | None = None
     """The process that has the message as its task."""
     before: LastSaid | None = None
-    """What was said before it, without requests: members called by a message of markers only answer that."""
+    """The words before it, without requests: members called by a message of markers only answer those."""
     aside: tuple[int, ...] = ()
     """The numbers of held routes that it sets aside: the person stopped them before."""
     goes_on: bool = False
@@ -66,7 +66,7 @@ class TurnEnded(_Event, frozen=True):
     stopped: bool = False
     """Whether it was interrupted: then no other member gets its part of a process."""
     finding: Finding | None = None
-    """What the process reads in the reply."""
+    """The finding of the process in the reply."""
     words: bool = True
     """Whether the reply has more than markers."""
 
@@ -90,10 +90,10 @@ class MemberAnswered(_Event, frozen=True):
 
 
 class GroupRan(_Event, frozen=True):
-    """All started turns of a group are over. Those of the routes `failed` have no reply.
+    """All started turns of a group are over. The turns of the routes `failed` have no reply.
 
-    What the group does is not given to other members after an interruption (`stopped`), nor if those who have answered
-    are `enough` to decide the process.
+    Its work is not given to other members after an interruption (`stopped`), nor if the answers are `enough` to decide
+    the process.
     """
 
     failed: tuple[int, ...] = ()
@@ -102,7 +102,7 @@ class GroupRan(_Event, frozen=True):
 
 
 class GroupDelivered(_Event, frozen=True):
-    """The replies of a group were stored as messages. `ends` is in the order in which the members were named."""
+    """The replies of a group were stored as messages. `ends` is in the order of the members' names in the call."""
 
     ends: tuple[TurnEnded, ...]
 
@@ -110,8 +110,8 @@ class GroupDelivered(_Event, frozen=True):
 class Resumed(_Event, frozen=True):
     """A person resumes a stopped conversation: retry, skip the first turn or question, or drop the queue.
 
-    With `only`, the routes with these numbers and the rest of their groups run, even if set aside; everything else
-    stays as it is. A drop also takes out routes set aside, and with `only` nothing runs.
+    With `only`, the routes with these numbers and the rest of their groups run, even if set aside; all other routes
+    stay unchanged. A drop also takes out routes set aside, and with `only` nothing runs.
     """
 
     mode: ResumeMode = ResumeMode.RETRY
@@ -231,7 +231,7 @@ class Dropped(_Further, frozen=True):
 
 
 class PutAside(_Further, frozen=True):
-    """A route is set aside. `route` is as it was before, on hold."""
+    """A route is set aside. `route` is its state before, on hold."""
 
     route: Route
 

@@ -1,4 +1,4 @@
-"""The limits of a conversation: turns, time, tokens and money, each of which pauses it.
+"""The limits of a conversation: turns, time, tokens and money. Each of them pauses it.
 
 A new guard has `guard`, `granted` and `LIMIT_NAMES` here, a `PauseKind` in `events.py`, its code in `CODES` of
 `core/errors.py`, a key in `team/schema.py`, `Limits` of `team/team.py` and `rules_of` of `turn/run.py`. Its counter in

@@ -1,4 +1,4 @@
-"""The strategy of a process, and what its parts are called. The processes are imported when one is asked for."""
+"""The strategy of a process, and the names of its parts. The processes are imported when one is asked for."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A process: a fixed way in which several members work on one task (`teamchat run`), as a value in the engine's state.
+"""A process: a fixed way for several members to work on one task (`teamchat run`), as a value in the engine's state.
 
 A strategy (`processes/`, one file each) is a set of pure functions of this value. Whenever nothing of the process
-waits, the engine asks it for the next step. It knows messages by their ids. What a reply says in the form that the
-process asks for is read outside of the engine, and comes with the reply as its finding.
+waits, the engine asks it for the next step. It knows messages by their ids. A reply in the form that the process asks
+for is read outside of the engine, and comes with its finding.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Part(Struct, frozen=True):
     others: tuple[str, ...] = ()
     """The members that do it if this one fails, in the order of asking."""
     fallback: tuple[str, ...] | None = None
-    """The members that replace its own if that CLI is not available; None are those of the team file."""
+    """The members that replace its own if that CLI is not available; None means the fallbacks of the team file."""
     check: str = ""
     """The name of the check that runs instead of a turn."""
     go: int = 1
@@ -138,7 +138,7 @@ class Position(Struct, frozen=True, tag=True):
 
 
 class Synthesis(Struct, frozen=True, tag=True):
-    """The members that agree with the synthesis of a debate, and those that dissent, with their positions."""
+    """The members that agree with the synthesis of a debate, and the dissenting members, with their positions."""
 
     agree: tuple[str, ...]
     dissent: dict[str, str]
@@ -227,7 +227,7 @@ Finding = Fault | Handout | Plan | Position | Synthesis | Ballot | Work | Pick |
 class Done(Struct, frozen=True):
     """A part that is over: the reply of `member` is `message`. Without one, the part was skipped or dropped.
 
-    Of a check, `member` is its name, and what came of it is the `finding`.
+    For a check, `member` is its name and `finding` its result.
     """
 
     part: Part
@@ -313,7 +313,7 @@ class Process(Struct, frozen=True):
 
 
 class ProcessSettings(Struct, frozen=True):
-    """The settings of a process; None and () leave one to its default. Names of members are as they were written."""
+    """The settings of a process; None and () leave one to its default. Names of members are as typed."""
 
     members: tuple[str, ...] = ()
     rounds: int | None = None
@@ -388,7 +388,7 @@ class Step(Struct, frozen=True):
 
 
 def last_reply(_process: Process, reply: str) -> str:
-    """Return the last reply, for a process whose result is what was said last."""
+    """Return the last reply, for a process whose result is its last message."""
     return reply
 
 

@@ -44,7 +44,7 @@ def exchange(one_folder: int, one: str, other_folder: int, other: str) -> None:
     """Let two names change places. Raises `FileNotFoundError` where one is missing, and other `OSError`."""
     sys.audit("os.rename", one, other, one_folder, other_folder)
     if not _rename(one_folder, one, other_folder, other, exchange=True):
-        # What was at `other` waits beside `one`, where whoever completes a killed exchange finds it.
+        # The file from `other` waits beside `one`, where the process that completes a killed exchange finds it.
         between = f"{one}{BETWEEN}"
         move(other_folder, other, one_folder, between)
         try:

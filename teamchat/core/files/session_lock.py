@@ -21,9 +21,9 @@ from teamchat.runners.child.guardian import FIRST_PID, depth_of, named, number_h
 
 POLL_S = 0.1
 STARTING_S = 2.0
-"""How long a lock is waited for whose holder has ended: a child it was just starting holds it until its exec."""
+"""How long to wait for a lock whose holder has ended: a child it was just starting holds it until its exec."""
 _PROCESS = regex(r"process ([1-9]\d{0,8}) ")  # 0 is many
-LONGEST_HOLDER = 300  # characters that are told of what a lock says
+LONGEST_HOLDER = 300  # characters of a lock file that are shown
 
 
 class Holder(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Holder(Struct, frozen=True):
 
     @property
     def here(self) -> int | None:
-        """The number by which it is signalled from here; None if it cannot be seen, as in another container."""
+        """The number to signal it from here; None if it cannot be seen, as in another container."""
         return self.process if self.name is None else number_here(self.name)
 
 
@@ -85,7 +85,7 @@ def session_lock(path: Path, command: str, waits: Callable[[str], None] | None =
         try:
             yield
         finally:
-            os.ftruncate(file, 0)  # so that nobody takes it for the next holder, who has yet to write its own
+            os.ftruncate(file, 0)  # otherwise the next holder would be mistaken for this one until it writes its own
     finally:
         os.close(file)
 
@@ -108,7 +108,8 @@ def look_at(path: Path) -> Holder | None:
         return None
     file = _open(path)
     try:
-        # only what a killed process may have left is looked at with the lock: whoever wants it then would be refused
+        # only leftovers of a killed process are looked at with the lock: others that want the lock then would be
+        # refused
         if not _written(file) or _take(file, path):
             return None
         holder, written = _read(file)

@@ -20,7 +20,7 @@ PRIVATE = 0o600
 def locked_beside(file: Path) -> Iterator[Path]:
     """Hold the lock of `file`, which lies beside it, and get the place where its next content is prepared.
 
-    What a killed process has left there is removed first, and what is left at the end as well. Raises `OSError`.
+    Files left there by a killed process are removed first, and leftovers at the end as well. Raises `OSError`.
     """
     lock = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE)
     new = file.with_name(f"{file.name}.new")

@@ -1,4 +1,4 @@
-"""The search index of a workspace's knowledge files, and the pieces into which their texts are cut.
+"""The search index of a workspace's knowledge files, and the pieces of their texts.
 
 The index is a cache: a damaged one is built again. A file is read again when its times or size change, and indexed
 again when its hash does. If nothing has changed, a turn only lists the folders. The index holds no messages and belongs
@@ -32,7 +32,7 @@ from teamchat.core.text.words import TOKENIZER, spaced
 from teamchat.patterns import regex
 
 INDEX_NAME = "knowledge.db"
-VERSION = 5  # of the tables, and of how texts are read and cut; an index of another version is deleted
+VERSION = 5  # version of the tables and of how texts are read and cut; any other index is deleted
 BUSY_S = 30.0
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
 CANDIDATES = 200  # pieces considered for a prompt
@@ -169,7 +169,7 @@ class OpenIndex:
             content = read_source(file)
             digest = sha256(content).hexdigest() if content is not None else ""
             stamp = "" if time.time_ns() - file.changed_ns < JUST_CHANGED_NS else file.stamp
-            with _transaction(self._db):  # of its own: who indexes the same files waits for one, not for all
+            with _transaction(self._db):  # one for each file: other indexers wait for this one, not for all
                 self._write(file, content, digest, stamp)
         if changed:
             with _transaction(self._db):
@@ -342,7 +342,7 @@ def _fitting(text: str, level: int = 0) -> list[str]:
 
 
 def _blocks(text: str, begins: Callable[[str], bool]) -> list[str]:
-    """Split the text before each line that follows a blank line, and for which `begins` is true."""
+    """Split the text before each line that follows a blank line and satisfies `begins`."""
     parts: list[list[str]] = [[]]
     blank = False
     for line in _LINE.findall(text):

@@ -1,1 +1,1 @@
-"""What a message asks for: who speaks next, and what else its markers say."""
+"""The requests in a message: who speaks next, and what else its markers say."""

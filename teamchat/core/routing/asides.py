@@ -1,4 +1,4 @@
-"""Asides of a text: what a model thinks in tags (`<think>...</think>`), and HTML comments. Pure.
+"""Asides of a text: a model's thoughts in tags (`<think>...</think>`), and HTML comments. Pure.
 
 A tag in code or in a quote is text. A block of thinking goes up to the next closing tag of its name; a closing tag
 without an opening one ends a block that began with the reply, as some models print it. An opening tag that is never

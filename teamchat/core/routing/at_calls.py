@@ -130,7 +130,7 @@ def _calls(text: str, members: Iterable[Named], pasted: Collection[Span] = ()) -
         inert = touches(*match.span("word"), pasted)
         if inert or not parse_targets(word) or _shown_names(text, at := match.start("word")):
             continue
-        head = _HEAD.match(word)  # of `@max:look`
+        head = _HEAD.match(word)  # `@max` in `@max:look`
         if head and strangers(word) and not strangers(head["word"]):
             yield _Call(head["word"], (), match.start(), at + head.end())
         else:

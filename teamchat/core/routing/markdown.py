@@ -56,7 +56,7 @@ class Places:
         return [span.start for span in self.asides.spans]
 
     def at(self, position: int) -> Aside | None:
-        """Say what the character at `position` is part of."""
+        """Name the element that contains the character at `position`."""
         return _place_at(position, self._begins, self.asides.spans) or self._in_markdown(position)
 
     def _in_markdown(self, position: int) -> Aside | None:
@@ -98,7 +98,7 @@ class _Fence(Struct, frozen=True):
 
 
 class _Blocks(Struct):
-    """Walks the lines with what is open: list items (the columns of their content), a fence, a paragraph."""
+    """Walks the lines with the open blocks: list items (the columns of their content), a fence, a paragraph."""
 
     text: str
     items: list[int] = field(default_factory=list)
@@ -176,7 +176,7 @@ class _Blocks(Struct):
             indent = _INDENT.match(self.text, marker.end())
             assert indent is not None  # it matches everywhere
             at, content = indent.end(), _column(indent[0], column)
-            # A gap that is wide, or is all there is, is not the item's: its content begins one past the marker.
+            # A wide gap, or a gap without content behind it, is not the item's: its content begins one past the marker.
             narrow = content - column <= 4 and self.text[at : at + 1].strip()
             self.items.append(content if narrow else column + 1)
             column = content
@@ -205,7 +205,7 @@ def open_fence(text: str) -> str | None:
     """Return what would close the code fence that the text leaves open; None if the next paragraph is outside."""
     blocks = _Blocks(text)
     blocks.read()
-    # one in a list item ends with the item
+    # a fence in a list item ends with the item
     return blocks.fence.run if blocks.fence and not blocks.fence.base else None
 
 

@@ -128,8 +128,8 @@ def scan(text: str, author: Author, pasted: tuple[Span, ...] = ()) -> tuple[Mark
         return ()
     markers: list[Marker] = []
     block: int | None = None  # the index of the one that is open
-    backslashes: list[int] = []  # of escaped markers since it began
-    says = cache(_says)  # many repeat themselves where there are many
+    backslashes: list[int] = []  # backslashes of markers escaped since the block began
+    says = cache(_says)  # long texts repeat many of them
     for seen, kind, why_not in _seen(text, author, pasted):
         body = seen["body"] or ""
         said = _NOTHING if why_not else says(kind, body)

@@ -3,7 +3,7 @@
 Two names are the same when they fold to the same text. Folding removes what a reader cannot see (zero-width and
 other default-ignorable characters), so that two names that look the same are the same. It keeps the controls that
 turn the direction of writing, so that a name shown backwards is nobody's. A valid name has neither. Look-alike
-letters of other scripts stay different: `mаx` with a Cyrillic а is no member's name.
+letters of other scripts stay different: `mаx` with a Cyrillic а is not a member's name.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def fold(name: str) -> str:
     """
     if "\\" in name:
         name = _ESCAPE.sub("", name)
-    if name.isascii():  # what most names are has nothing else to fold
+    if name.isascii():  # a plain name has nothing else to fold
         return "".join(name.split()).replace("-", "").replace("_", "").lower()
     visible = _INVISIBLE.sub("", name)
     if len(visible) > _LONGEST_FOLDED and len(bare := _SEPARATOR.sub("", visible)) > _LONGEST_FOLDED:
         return bare.casefold()
     visible = normalize("NFKC", visible)
-    # what casefold takes apart is put together again, so that folding twice is folding once
+    # characters that casefold takes apart are put together again, so that folding twice is folding once
     return normalize("NFKC", _SEPARATOR.sub("", visible).casefold())
 
 

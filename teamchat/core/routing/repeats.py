@@ -1,4 +1,4 @@
-"""What a reply repeats from its prompt: a program may print what it was told before it answers. Pure, linear."""
+"""Text that a reply repeats from its prompt: a program may print its prompt before it answers. Pure, linear."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from teamchat.core.routing.edits import line_end, line_start
 from teamchat.core.routing.markers import Marker
 from teamchat.patterns import regex
 
-_LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # that is not blank
+_LINE = regex(r"(?<![^\r\n])[^\S\r\n]*+\S[^\r\n]*+")  # a line that is not blank
 LONGEST = 10_000
 _SAID = regex(r"\S")
 _Pair = tuple[str, str]

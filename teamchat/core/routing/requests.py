@@ -44,14 +44,14 @@ _KINDS = "|".join(f"[{_UNSEEN}]*+".join(kind) for kind in MarkerKind)
 _ODD = regex(  # the brackets, or something unseen in front of the body
     rf"[\[［【]{_GAP}(?P<kind>{_KINDS}){_GAP}[:：](?P<body>[^\[\]［］【】\r\n]*+)[］】\]]", re.IGNORECASE | re.ASCII
 )
-_NEXT = regex("NEXT", re.IGNORECASE)  # many times as fast as what follows, and most texts have none
+_NEXT = regex("NEXT", re.IGNORECASE)  # much faster than the code below, and most texts have none
 _NOT_PLAIN = regex(r"[^\t\n\r -~]")
 _NO_COLON = regex(rf"(?<!\\)(?P<hit>\[{SPACE}*+NEXT{SPACE}++{_NAMES})", re.IGNORECASE)
 _NO_BRACKETS = regex(
     rf"(?P<bracket>[\[［【]{SPACE}*+)?(?<!\w)(?P<hit>NEXT[*_~]{{0,2}}+{SPACE}*+[:：][*_~]{{0,2}}+{SPACE}*+{_NAMES})",
     re.IGNORECASE,
 )
-# Who is told about is not spoken to: `@max said so`, `@max's plan`
+# A member that is only talked about is not addressed: `@max said so`, `@max's plan`
 _MENTION = regex(
     rf"(?<![^\r\n]){SPACE}*+(?P<hit>(?=@){_NAMES})"
     rf"(?!['’]s\b|{SPACE}++(?:said|says|wrote|writes|thought|thinks|suggested|suggests|is|was|has|had)\b)",
@@ -118,7 +118,7 @@ def _shown(text: str, position: int, author: Author) -> bool:
 
 
 class _Names:
-    """The names of members; `known` remembers what was written, since the same is written again and again."""
+    """The names of members; `known` remembers written names, since the same ones come again and again."""
 
     def __init__(self, names: Iterable[str], closest: Callable[[str], str | None] | None = None) -> None:
         self._folded = {fold(name) for name in names}
@@ -390,7 +390,7 @@ class _Reader(Struct):
         self.problems.setdefault((problem.kind, fold(problem.name or problem.message)), problem)
 
     def requests(self) -> list[RouteRequest]:
-        """List one request per member, in the order of speaking within each priority; groups of one are no groups."""
+        """List one request per member, in the order of speaking within each priority; a group of one is not a group."""
         together = (group for group in self.groups if len(group.members) > 1)
         number = {id(group): index for index, group in enumerate(together)}
         return [

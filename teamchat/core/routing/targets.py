@@ -28,11 +28,11 @@ class Target(Struct, frozen=True):
 def parse_targets(body: str) -> tuple[Target, ...]:
     """Parse the targets in order. Empty names are left out, and the most urgent priority counts for a whole group.
 
-    `!P4` is no priority but part of a name. Nobody has that name, so it is reported.
+    `!P4` is not a priority but part of a name. Nobody has that name, so it is reported.
     """
-    if _SIGN.search(body) is None:  # as most are, of which a text may have a hundred thousand
+    if _SIGN.search(body) is None:  # most bodies have none, and a text may have a hundred thousand bodies
         return (Target((name,)),) if (name := body.strip()) else ()
-    targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # many repeat themselves where there are many
+    targets = {item: _target(item) for item in {*_SEPARATOR.split(body)}}  # long lists repeat many of them
     return tuple(target for item in _SEPARATOR.split(body) if (target := targets[item]))
 
 

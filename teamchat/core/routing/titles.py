@@ -26,7 +26,7 @@ def first_words(text: str) -> str:
 
 
 def _without_fences(text: str) -> str:
-    if not any(fence in text for fence in _FENCES):  # as most have none
+    if not any(fence in text for fence in _FENCES):  # most have none
         return text
     from teamchat.core.routing.asides import Aside
     from teamchat.core.routing.markdown import places_of

@@ -24,7 +24,7 @@ HOW_TO = "[TODO: ...] adds one, [DONE: n] closes one."
 
 
 class Add(Struct, frozen=True):
-    """An item is to be added; the text is a `todo_text` with something in it."""
+    """A request to add an item; the text is a `todo_text` with something in it."""
 
     text: str
 
@@ -103,7 +103,7 @@ def read_todos(changes: Iterable[Change]) -> TodoList:
 class Noted(Struct, frozen=True):
     """The changes to store for some requests, and the requests that were not done, in words for the user.
 
-    `unknown` are the numbers that are not on the list, `already` those that a command need not close again.
+    `unknown` are numbers that are not on the list, `already` numbers that a command need not close again.
     """
 
     changes: tuple[Change, ...] = ()
@@ -160,7 +160,7 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def rendered(todos: TodoList) -> str | None:
-    """Write the list for members: what is open, how much is done, and how to change it. None if it is empty."""
+    """Write the list for members: open items, the number of done ones, and how to change it. None if it is empty."""
     if not todos.items:
         return None
     nothing = [] if todos.open else ["Nothing is open."]

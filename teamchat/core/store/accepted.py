@@ -1,4 +1,4 @@
-"""What a person has accepted of protected files: a path and what was there, of a session."""
+"""Changes of protected files that a person accepted: the paths of a session, each with its accepted content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a store holds what a healthy one does: every page, every reference, and every row as a value."""
+"""Whether a store is healthy: every page, every reference, and every row as a value."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ KINDS = (
     CheckedRows("clear", "clears", "id", a_clear, ", '' AS message"),
     CheckedRows("lesson", "lessons", "id", a_lesson),
 )
-"""In an order in which rows refer to earlier ones, except the messages of turns."""
+"""The tables in an order where rows refer to earlier ones, except the messages of turns."""
 SUMS = (
     CheckedRows("sum of turns", "usage", "session, member, model, memory", a_usage_row),
     CheckedRows("sum of turns", "vendor_usage", "session, member, vendor_session", a_vendor_usage),
@@ -149,11 +149,11 @@ REFERENCES = (
     """SELECT 'a search does not find all messages' AS problem WHERE (SELECT COUNT(*) FROM indexed) <> 1
     OR (SELECT through FROM indexed) NOT BETWEEN 0 AND (SELECT COALESCE(MAX(id), 0) FROM messages)""",
 )
-"""What holds between rows, with `problem` for what breaks it."""
+"""The conditions between rows, with a `problem` for a broken one."""
 
 
 def problems(db: Database) -> Iterator[str]:
-    """Say in sentences what is wrong with the store; nothing if it is healthy. Never raises `DamagedStore`."""
+    """List the faults of the store in sentences; none if it is healthy. Never raises `DamagedStore`."""
     try:
         if not db.version():
             yield EMPTY

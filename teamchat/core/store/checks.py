@@ -37,9 +37,9 @@ class CheckRecord(Struct, frozen=True):
     after: Count
     """The number of the last turn before it, 0 without one."""
     cwd: Path
-    """Where it ran."""
+    """The folder where it ran."""
     folder: Path
-    """Where its output is while it runs."""
+    """The folder of its output while it runs."""
     result: CheckResult | None = None
     """None while it runs."""
     changes: FileChanges | NoCheckpoint | None = None

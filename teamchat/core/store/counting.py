@@ -1,7 +1,7 @@
-"""How many messages a session has, and its greatest `msg-N`.
+"""The number of a session's messages, and its greatest `msg-N`.
 
-Counting each message when it is stored writes one more page of the file for it. So the session's row has what is known
-up to one message (`counted_through`), and later ones are counted when somebody asks: a few hundred at most.
+Counting each message when it is stored writes one more page of the file for it. So the session's row has the counts up
+to one message (`counted_through`), and later ones are counted when somebody asks: a few hundred at most.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Database:
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        self._connection.create_function("spaced", 1, spaced, deterministic=True)  # of the index of words
+        self._connection.create_function("spaced", 1, spaced, deterministic=True)  # used by the index of words
         self._connection.row_factory = Row
 
     def _prepare(self) -> None:
@@ -270,7 +270,7 @@ class Database:
             tell()
 
     def roll_back(self) -> None:
-        """Undo what the transaction wrote."""
+        """Undo the writes of the transaction."""
         self._stored.clear()
         if self.in_transaction:  # SQLite does it itself when the disk is full
             self.execute("ROLLBACK")
@@ -341,7 +341,7 @@ def was_there(store: Path) -> bool:
 
 def _means_damage(error: sqlite3.DatabaseError) -> bool:
     code = _code(error)
-    # Python's own are without a code: it reads no text that is no UTF-8
+    # Python's own errors have no code: it cannot read text that is not UTF-8
     return code in DAMAGE if code else isinstance(error, sqlite3.OperationalError)
 
 

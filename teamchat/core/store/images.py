@@ -14,8 +14,8 @@ from teamchat.core.store.lineage import MESSAGES
 from teamchat.core.store.rows import Row
 from teamchat.core.store.texts import Packed, get_text, put_text
 
-LARGEST_IMAGE = 5 << 20  # bytes, which is what Anthropic's API takes of one
-MOST_IMAGES = 10  # in one message
+LARGEST_IMAGE = 5 << 20  # bytes; Anthropic's API takes no larger one
+MOST_IMAGES = 10  # images in one message
 
 Kind = Literal["png", "jpg", "gif", "webp"]
 _BEGINS: Mapping[Kind, tuple[bytes, ...]] = {
@@ -26,7 +26,7 @@ _BEGINS: Mapping[Kind, tuple[bytes, ...]] = {
 
 
 class Image(Struct, frozen=True):
-    """An image by its content: `name` is what the person called it, `kind` one of png, jpg, gif and webp."""
+    """An image by its content: `name` is the person's name for it, `kind` one of png, jpg, gif and webp."""
 
     name: str
     kind: Kind

@@ -1,7 +1,7 @@
-"""What imported conversations have besides messages: turns and checks of another store, and the names of images.
+"""The parts of imported conversations besides messages: turns and checks of another store, and the names of images.
 
-These turns are only shown and exported again. They are not undone, not resumed, not counted in the usage and no part of
-a member's memory.
+These turns are only shown and exported again. They are not undone, not resumed, not counted in the usage and not part
+of a member's memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lessons of a workspace as rows: what was learned, when, and in which session."""
+"""Lessons of a workspace as rows: the text, the time, and the session where it was learned."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def lesson_text(text: str) -> str:
 
 
 def gist(line: str) -> str:
-    """Reduce a line to what it shares with any other that differs in case and emphasis only; empty without a word."""
+    """Reduce a line so that lines that differ only in case and emphasis become equal; empty without a word."""
     bare = " ".join(unicodedata.normalize("NFC", line).casefold().split()).strip(" .!*_`\"'")
     return bare if any(map(str.isalnum, bare)) else ""
 
 
 def add_lesson(db: Database, text: str, session: str | None) -> tuple[Lesson, bool]:
-    """Store a lesson. Return it and True, or the one that says the same and False. Raises `UsageError`."""
+    """Store a lesson. Return it and True, or an equal lesson and False. Raises `UsageError`."""
     line = lesson_text(text)
     with db.transaction():
         if known := db.value(a_lesson, "SELECT * FROM lessons WHERE gist = ?", gist(line) or line):

@@ -1,9 +1,9 @@
-"""The messages of a session: its own and, for a branch, those that it shares with the sessions before it.
+"""The messages of a session: its own and, for a branch, the messages shared with the sessions before it.
 
 Messages that were undone keep their ids, and no prompt, list or summary has them.
 
 A session has a row for itself, and a branch one for each session whose messages it shares, up to the message `through`.
-Shared messages are not copied. What is hidden in one session is not hidden in another one.
+Shared messages are not copied. A message hidden in one session is not hidden in another.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHARE = (
     FROM lineage AS part WHERE session = ?1 AND ?3 > COALESCE(
         (SELECT MAX(through) FROM lineage AS earlier WHERE earlier.session = ?1 AND earlier.through < part.through), 0
     )""",
-    # changes by a command before the first message of a session that is not shared itself
+    # changes by a command before the first message that is not shared
     """INSERT INTO todo_changes (session, number, what, text, "by", at, place)
     SELECT ?2, number, what, text, "by", at, place FROM lineage
     JOIN todo_changes ON todo_changes.session = ancestor AND todo_changes.id <= todos AND place <= ?3
@@ -88,7 +88,7 @@ def last_shared(db: Database, session: int, other: int) -> str | None:
 
 
 def owner_of(db: Database, place: int) -> int:
-    """Return the session in which the message with that store id was said."""
+    """Return the session where the message with that store id was said."""
     return db.number("SELECT session FROM messages WHERE id = ?", place)
 
 
@@ -111,7 +111,7 @@ def parts_from(db: Database, session: int, place: int) -> list[LineagePart]:
 
 
 def parent_of(db: Database, session: int) -> tuple[str, str] | None:
-    """Name the session that a branch shares messages with, and the last of them; None if it is no branch."""
+    """Name the session that a branch shares messages with, and the last of them; None if it is not a branch."""
     return db.value(
         lambda row: (row.text("name"), row.text("message")),
         """SELECT sessions.name, messages.message FROM lineage

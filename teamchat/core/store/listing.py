@@ -1,4 +1,4 @@
-"""What a list of conversations shows of each: its title, its queue, the turns that run, the last message."""
+"""The facts that a list shows for each conversation: its title, its queue, running turns, the last message."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def list_sessions(db: Database) -> list[Listed]:
 
 
 def title_of(db: Database, session: Session) -> str:
-    """Return the given title, or else the first words said; in a branch, those of its own first message."""
+    """Return the given title, or else the first words of the session; for a branch, of its own first message."""
     if session.title is not None:
         return session.title
     heads = (db.scalar(str, sql, session.id) for sql in (OWN_FIRST, SHARED_FIRST))

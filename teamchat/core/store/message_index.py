@@ -1,18 +1,18 @@
 """The FTS5 index of the messages' words.
 
-Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together:
-some hundreds while they are stored, and what is missing before a search. The latest time of them is kept, too, so
-that a search from a time on begins near it.
+Adding one message takes as long as storing it, and adding hundreds hardly longer. So messages are added together: some
+hundreds while they are stored, and the missing ones before a search. The latest time of them is kept, too, so that a
+search from a time on begins near it.
 """
 
 from __future__ import annotations
 
 from teamchat.core.store.database import Database
 
-INDEXED = 1_000_000  # characters at the beginning of a message
+INDEXED = 1_000_000  # characters of a message that are indexed
 INDEXED_TOGETHER = 256  # messages
-LONG = 20_000  # characters; for a longer message the cost of beginning does not matter
-AT_ONCE = 2_000_000  # characters that are added in one transaction, which keeps others from writing
+LONG = 20_000  # characters; for a longer message the cost of a transaction does not matter
+AT_ONCE = 2_000_000  # characters added in one transaction, which keeps others from writing
 BEHIND = "SELECT through FROM indexed WHERE through < (SELECT MAX(id) FROM messages)"
 """The id of the last message in the index, if there are later ones."""
 NEXT_TO_INDEX = "SELECT id, length(content) AS size FROM messages WHERE id > ? ORDER BY id LIMIT ?"

@@ -83,7 +83,7 @@ T = TypeVar("T")
 
 
 class SqliteLog:
-    """The messages and the task of one session. Hidden messages are no part of the log, but keep their ids.
+    """The messages and the task of one session. Hidden messages are not part of the log, but keep their ids.
 
     A restored message belongs to no turn: its turn is in another session.
     """

@@ -1,4 +1,4 @@
-"""Which folder a store is of, noted beside it: so the conversations of a folder that was moved are found again."""
+"""The folder of a store, noted beside it: so the conversations of a moved folder are found again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can still be had of a damaged store, copied into a new one."""
+"""The rescue of a damaged store: its readable rows, copied into a new one."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ MENDING = (
         SELECT 1 FROM messages WHERE messages.session = images.session AND messages.message = images.message)""",
     *RECOUNT,
 )
-"""What is done about rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
+"""Statements that repair rows that refer to lost ones; ?1 is a new secret, ?2 the time."""
 
 
 def rescue(damaged: Database, to: Path) -> dict[str, int]:
-    """Copy every readable row into a new store, except those that need lost ones. Return the number of rows by kind.
+    """Copy every readable row into a new store, except rows that need lost ones. Return the number of rows by kind.
 
     Raises `StoreError` if the new store cannot be written.
     """

@@ -133,5 +133,5 @@ def replies_to(db: Database, session: int, request: str) -> list[str | None]:
 
 
 def all_routes(db: Database, session: int) -> list[Route]:
-    """List every route of the session, in the order in which they were queued."""
+    """List every route of the session in the order of queueing."""
     return db.values(a_route, "SELECT * FROM routes WHERE session = ? ORDER BY number", session)

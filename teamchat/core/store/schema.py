@@ -111,7 +111,7 @@ _TABLES = (
         imported INTEGER NOT NULL DEFAULT 0, -- 1: it was read from a file
         UNIQUE (session, message)
     ) STRICT""",
-    # of messages that were added to the index of words together: the first id, and the greatest time of them
+    # messages added to the index of words together: the first id, and the greatest time
     """CREATE TABLE message_times (
         first INTEGER PRIMARY KEY,
         latest INTEGER NOT NULL
@@ -234,7 +234,7 @@ _TABLES = (
         cost_usd REAL NOT NULL,
         PRIMARY KEY (session, member, vendor_session)
     ) STRICT, WITHOUT ROWID""",
-    # what the sessions have used that agents run in their turns
+    # the usage of sessions that agents run in their turns
     f"""CREATE TABLE children (
         session INTEGER NOT NULL REFERENCES sessions,
         turn INTEGER NOT NULL REFERENCES turns, -- of the session, whose agent runs the child
@@ -265,7 +265,7 @@ _TABLES = (
         undo INTEGER REFERENCES undos,
         PRIMARY KEY (session, message)
     ) STRICT, WITHOUT ROWID""",
-    # from where on prompts begin, after a conversation was cleared
+    # the place where prompts begin after a conversation was cleared
     """CREATE TABLE clears (
         id INTEGER PRIMARY KEY,
         session INTEGER NOT NULL REFERENCES sessions,
@@ -298,7 +298,8 @@ _TABLES = (
         kept TEXT NOT NULL,                           -- JSON: the ids of those that are quoted all the same
         text TEXT NOT NULL REFERENCES texts
     ) STRICT""",
-    # what a person types while members work, until it can be sent, and what one process hands over to another's run
+    # messages that a person types while members work, until they can be sent, and messages handed over to another
+    # process
     """CREATE TABLE unsent (
         id INTEGER PRIMARY KEY AUTOINCREMENT, -- one that was taken back gives its id to no other
         session INTEGER NOT NULL REFERENCES sessions,
@@ -322,7 +323,7 @@ _TABLES = (
         after INTEGER NOT NULL,  -- the number of the last turn before it; 0 is none
         PRIMARY KEY (session, member)
     ) STRICT, WITHOUT ROWID""",
-    # what an imported conversation has besides messages
+    # the parts of an imported conversation besides messages
     """CREATE TABLE imported_entries (
         session INTEGER NOT NULL REFERENCES sessions,
         number INTEGER NOT NULL, -- in the order of the file

@@ -22,7 +22,7 @@ VISIBLE_IN = """CASE
             SELECT 1 FROM hides WHERE hides.session = lineage.session AND hides.message = said.id)
         ORDER BY lineage.session DESC LIMIT 1)
     END"""
-"""The session that shows a message: the one in which it was said, or a branch if it was undone there; else NULL."""
+"""The session that shows a message: its own, or a branch if it was undone there; else NULL."""
 FOUND = f"""FROM message_text CROSS JOIN messages AS said ON said.id = message_text.rowid
     WHERE message_text MATCH ?1 AND message_text.rowid BETWEEN ?2 AND ?3
     AND (?4 IS NULL OR EXISTS (SELECT 1 FROM lineage

@@ -189,7 +189,7 @@ def rename_session(db: Database, session: int, title: str | None) -> None:
 
 
 def edits_of(db: Database, session: int) -> int:
-    """Count the messages of the session that have been hidden, without those that a redo brought back."""
+    """Count the hidden messages of the session, without messages that a redo brought back."""
     return db.number("SELECT edits FROM sessions WHERE id = ?", session)
 
 
@@ -209,7 +209,7 @@ BEFORE_MESSAGES = (
     "unsent", "routes", "todo_changes", "summaries", "images", "hides", "imported_entries", "adoptions", "usage",
     "vendor_usage", "children", "clears", "checks", "accepted",
 )  # fmt: skip
-"""The tables with rows of a session that are removed before its messages, to which most of them refer."""
+"""The tables with rows of a session that are removed before its messages, because most of them refer to messages."""
 DELETE_MESSAGE = "DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages WHERE session = ?)"
 AT_ONCE_S = 0.5
 REST_S = 0.15  # longer than others, who wait for their turn, take between two looks

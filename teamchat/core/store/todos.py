@@ -21,7 +21,7 @@ PLACE = """COALESCE((SELECT id FROM messages WHERE session = ?1 AND message = ?7
 
 
 def changes_of(db: Database, session: int) -> list[Change]:
-    """List every change ever made, in order, including those of hidden messages."""
+    """List every change ever made, in order, including changes of hidden messages."""
     return db.values(a_change, CHANGES, session)
 
 

@@ -1,4 +1,4 @@
-"""What agents did in their turns, an event in a row.
+"""The actions of agents in their turns, an event in a row.
 
 Every reader of a turn's events gets a tool call with its result, or neither.
 """

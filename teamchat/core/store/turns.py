@@ -25,7 +25,7 @@ from teamchat.core.store.turn_events import TimedEvent, put_events
 if TYPE_CHECKING:
     from teamchat.core.worktrees import PlaceTurn
 
-LARGEST = 2**63 - 1  # that SQLite holds
+LARGEST = 2**63 - 1  # the largest integer of SQLite
 TurnStatus = Literal["running", "answered", "done", "failed", "interrupted", "stopped"]
 
 
@@ -71,14 +71,14 @@ class NewTurn(Struct, frozen=True):
     group: int | None = None
     """The id of the group's turn that keeps the state `before`, which this turn takes over."""
     admission: str | None = None
-    """What the agent may do, as `running_admissions` gives it."""
+    """The agent's admission, as in `running_admissions`."""
 
 
 class Turn(Struct, frozen=True):
-    """A turn as it is stored; `number` counts within the session and is what a user calls it by.
+    """A stored turn; `number` counts within the session, and a user calls the turn by it.
 
-    `route` is None for a side turn, which is no part of the conversation and which its member does not remember.
-    `undone` is the id of the undo that took it back.
+    `route` is None for a side turn, which is not part of the conversation and not remembered by its member. `undone` is
+    the id of the undo that took it back.
     """
 
     id: int
@@ -107,7 +107,7 @@ class Turn(Struct, frozen=True):
 
     @property
     def type(self) -> AgentType:
-        """The agent type by which its agent was prompted and run."""
+        """The type of its agent, which decided its prompt and its command."""
         return agent_type(self.protocol, self.setup.row)
 
 
@@ -212,7 +212,7 @@ NO_TRACE = Trace()
 
 
 def trace(text: str = "", vendor_session: str | None = None, events: Iterable[TimedEvent] = ()) -> Trace:
-    """Pack what a turn leaves. A large text takes long, so do it before the transaction that ends the turn."""
+    """Pack the results of a turn. A large text takes long, so do it before the transaction that ends the turn."""
     return Trace(pack(text) if text else None, vendor_session, tuple(events))
 
 
@@ -311,7 +311,7 @@ def running_turns(db: Database, session: int) -> list[Turn]:
 
 
 class Admitted(Struct, frozen=True):
-    """A turn that runs, with what it may do as JSON: `Admission` in `core/turn/caller.py`."""
+    """A running turn, with its admission as JSON: `Admission` in `core/turn/caller.py`."""
 
     session: int
     session_name: str
@@ -346,7 +346,7 @@ def has_turn(db: Database, session: int, member: str) -> bool:
 
 
 def lacks_denials(db: Database, session: int) -> bool:
-    """Whether it is unknown what was denied in one of the newest 20 turns.
+    """Whether the denied actions of one of the newest 20 turns are unknown.
 
     There may be too many others to look at.
     """
@@ -505,7 +505,7 @@ def system_of(db: Database, turn: Turn) -> str | None:
 
 
 def partial_of(db: Database, turn: Turn) -> str:
-    """Return what the turn had written when it failed."""
+    """Return the partial text of a failed turn."""
     return stored_text(db, turn.partial_key) if turn.partial_key else ""
 
 

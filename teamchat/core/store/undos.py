@@ -1,4 +1,4 @@
-"""Undos as rows: what was undone and what a redo restores.
+"""Undos as rows: the undone messages, and the values that a redo restores.
 
 An undo of files takes long, so its row is stored when it begins: a killed undo is found by it and completed.
 """

@@ -1,8 +1,9 @@
 """Messages that wait for a run which sends them: typed while members worked, or handed over by another process.
 
-What `chat` keeps, only a chat sends. What another process hands over, the run that works then sends between two
-turns, or any later one. While a run takes such messages its process is the session's `taker`; a message is handed over
-in the same transaction that sees the taker, and a run stops to take them in one that sees none. So none is left behind.
+Only a chat sends messages that `chat` keeps. Messages handed over by another process are sent between two turns by the
+run at work, or by any later one. While a run takes such messages its process is the session's `taker`; a message is
+handed over in the same transaction that sees the taker, and a run stops to take them in one that sees none. So none is
+left behind.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def hand_over(
 
 
 def kept_of(db: Database, session: int) -> list[Unsent]:
-    """List all unsent messages in the order typed, including those that a person edits."""
+    """List all unsent messages in the order typed, including messages that a person edits."""
     return db.values(an_unsent_message, "SELECT * FROM unsent WHERE session = ? AND sent IS NULL ORDER BY id", session)
 
 
@@ -125,7 +126,7 @@ def edit_unsent(db: Database, number: int) -> bool:
 
 
 def put_back_unsent(db: Database, number: int) -> None:
-    """Let the message with that id wait again as it was."""
+    """Let the message with that id wait again unchanged."""
     db.execute("UPDATE unsent SET editor = NULL WHERE id = ?", number)
 
 

@@ -1,6 +1,6 @@
-"""What turns have used and been sent, summed by member, model and memory. Unknown stays unknown, never zero.
+"""The usage of turns and the bytes sent to them, summed by member, model and memory. Unknown stays unknown, never zero.
 
-Sessions that the agent of a turn runs are the turn's children: what they use is added up beside it.
+Sessions that the agent of a turn runs are the turn's children: their usage is added up beside it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Used(Struct, frozen=True):
 class UsageRow(Struct, frozen=True):
     """The usage of a member by model and memory.
 
-    `model` is what the CLI said it used, else what the team file asked for.
+    `model` is the one that the CLI reported, else the one in the team file.
     """
 
     member: str
@@ -75,7 +75,7 @@ QUERY = f"""SELECT member, model, memory, SUM(turns) AS turns,
 
 
 def used(db: Database, session: int | None) -> list[UsageRow]:
-    """List what a session's turns used, or those of all sessions, in the order in which members first spoke."""
+    """List the usage of a session's turns, or of all sessions, in the order of the members' first turns."""
     if session is None:
         return db.values(a_usage_row, QUERY.format("TRUE"))
     return db.values(a_usage_row, QUERY.format("session = ?1"), session)
@@ -119,7 +119,7 @@ def count_turn(db: Database, session: int, turn: int, store: str, child: str) ->
 
 
 def add_used(db: Database, session: int, turn: int, store: str, child: str, usage: Usage) -> None:
-    """Add the usage of a child's counted turn, as far as it is known."""
+    """Add the known usage of a child's counted turn."""
     known = {name: value for name in QUANTITIES if (value := getattr(usage, name)) is not None}
     _add(db, session, turn, store, child, known | {f"no_{name}": -1 for name in known})
 
@@ -152,7 +152,7 @@ def a_child(row: Row) -> Child:
 
 
 def used_meanwhile(db: Database, session: int) -> ChildrenUsage:
-    """Sum up what the children of running turns used: the session's own counters do not have it yet."""
+    """Sum up the usage of the children of running turns: the session's own counters do not have it yet."""
     return db.the(
         lambda row: ChildrenUsage(row["turns"] or 0, int(row["tokens"] or 0), row["cost_usd"] or 0.0),
         """SELECT SUM(turns) AS turns, SUM(input_tokens + output_tokens) AS tokens, SUM(cost_usd) AS cost_usd FROM (

@@ -72,7 +72,7 @@ def shipped() -> Iterator[tuple[str, AgentRow]]:
 
 
 def all_rows() -> Iterator[tuple[str, AgentRow]]:
-    """List the rows of teamchat, then those of the person. Raises `TeamFileProblem` for a wrong row."""
+    """List the rows of teamchat, then the person's. Raises `TeamFileProblem` for a wrong row."""
     yield from shipped()
     for path in sorted((config_dir() / "agents").glob("*.toml")):
         if _NAME.fullmatch(path.stem) and (row := find_row(path.stem)):

@@ -26,7 +26,7 @@ _LISTS, _ONES = ("members", "workers", "review"), ("planner", "reducer", "judge"
 def build_processes(
     tables: Mapping[str, ProcessTable], members: Iterable[Member], checks: Mapping[str, Check]
 ) -> Mapping[str, NamedProcess]:
-    """Build the processes, by name; `checks` are those of the file. Raises `TeamFileProblem`."""
+    """Build the processes, by name; `checks` are the checks of the file. Raises `TeamFileProblem`."""
     ai = [member.name for member in members if member.type == "ai"]
     seen: dict[str, str] = {fold(kind): kind for kind in TAKES}
     for name in tables:
@@ -61,7 +61,7 @@ def _members(written: Iterable[str], ai: list[str], where: str) -> tuple[str, ..
 
 
 def _checks(written: Iterable[str], checks: Mapping[str, Check], where: str) -> tuple[str, ...]:
-    """Return the names of the checks, and shell commands as they are."""
+    """Return the names of the checks, and shell commands unchanged."""
     try:
         names = tuple(named_check(checks, word).name for word in written)
     except UsageError as error:

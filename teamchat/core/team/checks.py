@@ -52,7 +52,7 @@ def _check_command(word: str, example: str) -> None:
 
 
 def with_needs(team_checks: Mapping[str, Check], checks: Sequence[Check]) -> tuple[Check, ...]:
-    """Order the checks as they are named, each once and behind the checks that it needs."""
+    """Keep the order of the checks, each once and behind the checks that it needs."""
     ordered: dict[str, Check] = {}
     waiting = [*reversed(checks)]
     while waiting:

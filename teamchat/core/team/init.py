@@ -152,7 +152,7 @@ def installed_clis(cwd: Path, env: Mapping[str, str], which: Which = shutil.whic
 
 
 def with_login(found: Mapping[str, Login]) -> list[str]:
-    """Name the CLIs with a login; without any, those that may have one; without these, all."""
+    """Name the CLIs with a login; without any, the CLIs that may have one; without these, all."""
     by = {there: [name for name, login in found.items() if login.there is there] for there in (True, None)}
     return by[True] or by[None] or list(found)
 

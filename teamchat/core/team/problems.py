@@ -1,4 +1,4 @@
-"""What is wrong with a team file, in one line: the place, what was expected, and what was perhaps meant.
+"""The fault of a team file in one line: the place, the expected value, and a guess at the intended one.
 
 The number of the line comes from a plain scan of the file, which finds the usual ways to write a table or a key.
 """
@@ -36,7 +36,7 @@ _MISSING = {
 _NO_TOML = regex(r"not TOML: .*\(at line (\d+), column \d+\)\Z")
 _SAID = regex(r"([\w.]++)(?: '([^']*+)'|\[(\d+)\])?: (?:([\w-]++)[^\s:]*+: )?")  # the place as `first_problem` says it
 
-Line = tuple[int, str, str]  # its number, the table that it is in, and the first part of its key; "" in a head
+Line = tuple[int, str, str]  # number, table and first part of the key; "" in a head
 
 
 class TeamFileProblem(ValueError):
@@ -192,7 +192,7 @@ def _of_table(
     if index:
         return members[int(index)] if int(index) < len(members) else []
     named = [member for member in members if any(_names(line, text, name) for line in member)]
-    return named[-1] if named else []  # of two with one name the second is one too many
+    return named[-1] if named else []  # the second of two with one name is one too many
 
 
 def _names(line: Line, text: Sequence[str], name: str | None) -> bool:

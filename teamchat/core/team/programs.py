@@ -142,7 +142,7 @@ def _missing_interpreter(line: bytes, search: str) -> str | None:
 
 
 def may(member: Member, agent: AgentSpec) -> str:
-    """Say what a member may do and use, by its access and by `web`, `mcp` and `git`."""
+    """Describe the member's access and tools, by `access`, `web`, `mcp` and `git`."""
     tools = ", ".join(_tools(member)) if agent.type.runner.vendor else ""
     return "; ".join(filter(None, (agent.access_note(member.access), tools)))
 

@@ -53,7 +53,7 @@ class AgentSpec(Struct, frozen=True):
         return agent_type(self.protocol, self.row)
 
     def access_note(self, access: Access) -> str:
-        """Say what a member with that access may do, and what limits it."""
+        """Say what that access allows a member, and what limits it."""
         note = self.type.runner.access_notes[access]
         if access == "full" or not (vendor := self.unproven):
             return note
@@ -71,8 +71,8 @@ BUILTIN_AGENTS: Mapping[str, AgentSpec] = MappingProxyType(
 )
 """The agents that a team file may use without an `[agents]` table, by their full names."""
 
-TOKENS = 2_000_000  # of a session, which then pauses; the team file may say otherwise
-KEPT_TOKENS = 20_000  # of people's newest messages, quoted verbatim with a summary
+TOKENS = 2_000_000  # tokens after which a session pauses; the team file may change it
+KEPT_TOKENS = 20_000  # tokens of people's newest messages, quoted verbatim beside a summary
 MOST = 10**12
 """The largest number in a team file. The machine's own integers end somewhere above."""
 
@@ -176,7 +176,7 @@ class Team(Struct, frozen=True):
     redact: bool = True
     """Whether secrets are removed from what goes from one vendor to another (`core/context/history.py`)."""
     keep_checkpoints_s: float = 30 * 86_400.0
-    """The age in seconds from which on checkpoints of files are removed."""
+    """The age in seconds at which checkpoints of files are removed."""
     knowledge_tokens: int = 4000
     """The maximum size of this layer; 0 switches it off."""
     experience_tokens: int = 500
@@ -248,7 +248,7 @@ class Team(Struct, frozen=True):
 def default_human(login: str, members: Iterable[Member], root: Path) -> Member:
     """Build the person at the keyboard, for a team that names no human, with the login name and no title.
 
-    The name is "you" (then "you-2", ...) if the login name is no valid name, or is already a member's name or title.
+    The name is "you" (then "you-2", ...) if the login name is not a valid name, or is already a member's name or title.
     """
     taken = {fold(word) for member in members for word in (member.name, member.title) if word}
     names = chain((login, "you"), (f"you-{n}" for n in count(2)))

@@ -89,7 +89,7 @@ class TrustStore:
         return Standing(trusted=False, before=bool(known), changes=trust_changes(known[-1], team) if known else ())
 
     def grant(self, team: Team) -> None:
-        """Remember that the user trusts the team as it is now: on the disk at the end. Raises `StoreError`."""
+        """Remember that the user trusts the team in its current form: on the disk at the end. Raises `StoreError`."""
         if not needs(team):
             return
         try:

@@ -1,6 +1,6 @@
-"""What changed in a team file since it was trusted, in lines for a person.
+"""The changes of a team file since it was trusted, in lines for a person.
 
-A digest of every value decides whether it changed. The line beside the digest only shows a person what it was: it
+A digest of every value decides whether it changed. The line beside the digest only shows the old text to a person: it
 may be cut, and it is not kept for a variable of `env`.
 """
 
@@ -58,7 +58,7 @@ class Trusted(Struct, frozen=True):
         raise ValueError(kept)
 
     def kept(self) -> str | dict[str, Any]:
-        """Return what is remembered, for JSON; only the fingerprint if the content is too large."""
+        """Return the remembered content for JSON; only the fingerprint if the content is too large."""
         rows = [[*name, _kept_line(name, value.line), value.digest] for name, value in self.values.items()]
         whole = {"fingerprint": self.fingerprint, "values": rows, "files": dict(self.files)}
         return whole if len(json.dumps(whole)) <= LARGEST_KEPT else self.fingerprint

@@ -1,4 +1,4 @@
-"""What of a team needs a person's trust, each key by itself."""
+"""The parts of a team that need a person's trust, each key by itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONGEST_TURN_S = 86_400.0  # a longer `timeout` needs trust
 
 
 class Need(Struct, frozen=True):
-    """A key of a member, or of the team, that needs trust. `line` shows it to a person, `value` is what is trusted."""
+    """A key of a member, or of the team, that needs trust. A person sees `line`; `value` is trusted."""
 
     member: str
     key: str
@@ -53,7 +53,7 @@ def needs(team: Team) -> tuple[Need, ...]:
 
 
 def covered(team: Team) -> tuple[Need, ...]:
-    """List everything that trust covers: the parts that need it, and those that must not change afterwards."""
+    """List everything that trust covers: the parts that need it, and parts that must not change afterwards."""
     if not (wanted := needs(team)):
         return ()
     fence = Need(WHOLE_TEAM, "fence", "on" if team.fence else "off", (str(team.fence),))
@@ -106,7 +106,7 @@ def _hooks(team: Team) -> Iterator[Need]:
 def _checks(team: Team) -> Iterator[Need]:
     """List the checks, including commands in processes. The files that their commands read are not trusted with them.
 
-    A member changes these all the time: that is what a check is for.
+    A member changes these all the time: a check is for that.
     """
     typed = {
         process.name: tuple(word for word in process.settings.check if word not in team.checks)
@@ -231,7 +231,7 @@ def _outside_needs(team: Team, member: Member, outside: _Outside) -> Iterator[Ne
 
 
 def _command(member: Member, spec: AgentSpec) -> Need:
-    """Describe the program, whose options and output are those of `like`, which also defines `access`.
+    """Describe the program; it has the options and the output of `like`, which also defines `access`.
 
     The text that ends a program on a terminal may also be a command of that program.
     """

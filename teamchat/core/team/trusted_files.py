@@ -1,7 +1,7 @@
-"""The files whose content decides what a team's trusted commands do.
+"""The files whose content decides the effect of a team's trusted commands.
 
 They are programs of the workspace; scripts that `command`, `args` or a value of `env` names, also inside a shell's
-text or by a module's name; and programs in the folders of `env.PATH`. What such a script loads is not known.
+text or by a module's name; and programs in the folders of `env.PATH`. Files that such a script loads are unknown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BETWEEN = regex(r"[\s;&|()<>{}'\"`$=,:]+")  # separates the words of a shell's 
 
 def file_states(team: Team) -> dict[Path, str]:
     """Map each of the files to its digest; "none" for a program that is missing or no regular file."""
-    # members with the same command have the same files, which are looked for once
+    # members with the same command have the same files: they are looked for once
     different = {_runs(team, member): member for member in team.ai_members}
     files = {file for member in different.values() for file in _files_of(team, member)}
     for hook in team.hooks.values():
@@ -138,7 +138,7 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
 
 
 def _scripts(program: str, words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
-    """List the files named by whole words, or by the parts after `=`; in a shell's text only those that it runs."""
+    """List the files named by whole words, or by the parts after `=`; in a shell's text only files that it runs."""
     for word in (*words, *_modules(words)):
         for part in {word, word.partition("=")[2]}:
             yield from _named(part, folders[0])

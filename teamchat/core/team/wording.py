@@ -36,7 +36,7 @@ TOUCHED = " Tests, or what configures their runner, were changed: {paths}. Is th
 FALLBACK = " You are the fallback for {target}, who cannot answer."
 CALLED = " {by} calls you in {parent}, too."
 
-# The summary, and what asks for one and for lessons.
+# The summary, and the questions for summaries and lessons.
 SUMMARY = "Summary of the earlier messages, written by {member}. Build on it:"
 ASK_SUMMARY = """\
 Summarise the conversation above for the members who continue it. They will read your summary instead of these \

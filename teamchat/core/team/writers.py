@@ -1,4 +1,4 @@
-"""Which members may write which files, and which hooks therefore wait until none of them works."""
+"""The members that may write a file, and the hooks that therefore wait until none of them works."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def may_write(member: Member, agent: AgentSpec) -> bool:
     """Return whether a turn of the member may change files.
 
     A built-in CLI limits a member with access "read" to reading. A program of the team's own limits nothing, and MCP
-    servers, project settings and arguments can run what the CLI does not limit.
+    servers, project settings and arguments can run programs that the CLI does not limit.
     """
     return member.access != "read" or not _is_bounded(member, agent)
 
 
 def may_write_file(member: Member, agent: AgentSpec, cwd: Path, file: Path) -> bool:
-    """Return whether the member may write the file in a turn in the folder `cwd`, to which "edit" bounds a CLI."""
+    """Return whether the member may write the file in a turn in `cwd`; "edit" bounds a CLI to that folder."""
     if member.access == "edit" and _is_bounded(member, agent):
         return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(cwd))
     return may_write(member, agent)

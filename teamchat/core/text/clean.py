@@ -4,7 +4,7 @@ An agent's text reaches terminals and other agents' prompts. A sequence in it co
 reads, set a window's title or the clipboard, or hide words from a reader. A control that turns the direction of writing
 could show a person other words than an agent or a compiler reads: people see its code instead, and prompts keep it.
 Invisible characters (zero-width ones, tags) could tell an agent something that no person reads: people see their codes,
-and other members are told the text without them. Those that writing needs stay (`invisible.py`).
+and other members are told the text without them. Characters that writing needs stay (`invisible.py`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Cleaner:
         if match is None:
             self._held = ""
             return clean(text)
-        # what an open string says is never shown: its beginning and the half of its end are all that has to wait
+        # the text of an open string is never shown: only its beginning and the half of its end have to wait
         self._held = match["intro"] + match["last"] if match["intro"] else match[0]
         return clean(text[: match.start()])
 

@@ -32,7 +32,7 @@ _WRITTEN_IN_ASCII, _WRITTEN = regex(f"({_ESCAPED})"), regex(f"([{INVISIBLE}]++|{
 
 
 class View(Struct, frozen=True):
-    """A text as it is meant, and where each part of it begins there (`places`) and in the original (`starts`)."""
+    """A decoded text, and where each part of it begins there (`places`) and in the original (`starts`)."""
 
     text: str
     places: list[int]
@@ -44,7 +44,7 @@ class View(Struct, frozen=True):
 
     def _at(self, place: int, *, behind: int = 0) -> int:
         part = bisect_right(self.places, place) - 1
-        if part % 2:  # what stands for one character, whole
+        if part % 2:  # an odd part is one encoded character
             return self.starts[part + 1] if behind else self.starts[part]
         return self.starts[part] + place - self.places[part] + behind
 
@@ -112,7 +112,7 @@ SEEN = tuple(
         (_UNSEEN_SIGN, _WRITTEN_SIGN),
     )
 )
-"""What a reader does not see, by the reader: a terminal, one of JSON, one that leaves out controls alone."""
+"""Invisible text by its reader: a terminal, a reader of JSON, and one that leaves out control characters alone."""
 _MAY_BE_UNSEEN = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\\]|[^\x00-\x7f]")
 
 
@@ -148,7 +148,7 @@ _MORE_OF_A_TOKEN = regex(r"[\w.-]++(?![\w.:=(\[])")
 _RANDOM = regex(r"(?=\D*\d)(?=[^A-Za-z]*[A-Za-z])(?:[\w+/=.-]{16,}\Z|(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[\w+/=.-]{4,}\Z)")
 _TAIL = 300  # characters at the end of a line in which a key may begin
 _TRIES, _FRAGMENTS = 8, 100
-_LONGEST_BEGINNING = 600  # characters that a shape asks for at most
+_LONGEST_BEGINNING = 600  # the most characters that a shape needs to be recognised
 
 
 Shape = tuple[str, re.Pattern[str]]
@@ -159,7 +159,7 @@ def wrapped(text: str, shapes: list[Shape]) -> Iterator[Span]:
     for shape in shapes:
         at, run_end, tries = text.find(shape[0]), 0, 0
         while at >= 0:
-            if at >= run_end:  # in another run of what keys are made of
+            if at >= run_end:  # it belongs to another run of key characters
                 run_end, tries = _RUN.match(text, at).end(), 0  # type: ignore[union-attr]  # the beginning is in it
                 last = max(at, run_end - _TAIL) if _GOES_ON.match(text, run_end) else run_end
             elif tries >= _TRIES:
@@ -192,7 +192,7 @@ def _end_of_wrapped(text: str, at: int, shape: Shape, shapes: list[Shape]) -> in
         elif match := pattern.match(key, len(before)):
             matched, rest = True, len(key) - match.end()
             end = fragment.end() - rest if number else 0
-            if rest:  # it ends within this line
+            if rest:  # the key ends within this line
                 break
         elif len(key) > _LONGEST_BEGINNING:
             break

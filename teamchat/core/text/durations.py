@@ -21,7 +21,7 @@ def roughly(seconds: float) -> str:
 def parse_duration(text: str) -> float:
     """Read a time in seconds: days, hours, minutes and seconds in that order, or a bare number of seconds.
 
-    Raises ValueError with a sentence for the user; zero is no duration.
+    Raises ValueError with a sentence for the user; zero is not a duration.
     """
     written = text.strip()
     seconds = 0.0

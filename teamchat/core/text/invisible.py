@@ -54,7 +54,7 @@ def _tags(text: str) -> str:
 _FLAG = f"\U0001f3f4{_tags('gb')}(?:{'|'.join(map(_tags, ('eng', 'sct', 'wls')))})\U000e007f"
 _TAGS_OF_FLAG = 6
 _FLAGS_TAGS = "".join(map(_tags, sorted(set("gbengsctwls")))) + "\U000e007f"
-_NEEDED = {  # by characters, the places in which one of them is needed: each up to and with it
+_NEEDED = {  # the places where an invisible character is needed; each pattern ends with that character
     "\ufe0e\ufe0f": (f"[{_EMOJI}].", "[0-9#*].(?=\u20e3)"),
     "\u200d": (
         f"[{_EMOJI}].(?=[{_EMOJI}])",
@@ -75,13 +75,13 @@ _NOT_NEEDED = "|".join(
     )
 )
 _PIECE = 64 * 1024  # characters at a time, or a hostile text takes much memory
-# the last character that people see, and what nobody sees behind it; in a longer run no place needs one
+# the last visible character, and the invisible ones behind it; in a longer run no place needs one
 _TAIL = regex(f"[^{INVISIBLE}{TURNS}][{INVISIBLE}]{{0,{_TAGS_OF_FLAG}}}\\Z")
 
 
 @cache  # built for the first text beyond ASCII: most commands see none, and building takes milliseconds
 def _runs_not_needed(characters: str) -> re.Pattern[str]:
-    # behind one that is not needed none is
+    # no character behind an unneeded one is needed
     return re.compile(f"([{characters}](?:{_NOT_NEEDED})[{characters}]*+)", re.DOTALL)
 
 
@@ -99,7 +99,7 @@ def without_invisible(text: str) -> str:
 
 
 def with_codes(text: str) -> str:
-    """Write codes for the invisible characters in `text` that writing does not need, and for those that turn it."""
+    """Write codes for the invisible characters in `text` that writing does not need, and for marks that turn it."""
     if text.isascii():
         return text
     pieces = CodedPieces()
@@ -110,7 +110,7 @@ def _coded(text: str) -> str:
     if text.isascii():
         return text
     parts = _runs_not_needed(INVISIBLE + TURNS).split(text)
-    # all runs at once: a hostile text has one at every other character
+    # all runs at once: a hostile text has a run at every other character
     parts[1::2] = "\n".join(parts[1::2]).translate(_CODES).split("\n") if len(parts) > 1 else ()
     return "".join(parts)
 

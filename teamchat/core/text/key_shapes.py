@@ -120,8 +120,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
 )
 """How well-known keys begin and go on. `value` is the secret where that is less than the whole.
 
-Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear. What is found,
-or the beginning alone, lies in a run of at least `SHORTEST_RUN` characters of `RUN`.
+Each is found by its beginning, as plain text; what follows is bounded, or read once: the cost is linear. The match, or
+its beginning, lies in a run of at least `SHORTEST_RUN` characters of `RUN`.
 """
 RUN = r"[\w.~+/=:-]"
 SHORTEST_RUN = 15
@@ -134,7 +134,7 @@ PRIVATE_KEYS = (
         rf"[0-9]: {_TO_ITS_LINES}(?:{SPACE}++(?!Private-){BASE64}++)*+(?:{SPACE}++Private-(?:MAC|Hash): [0-9a-f]++)?",
     ),
 )
-OPEN_PRIVATE_KEYS = (  # without its end: what looks like more of it
+OPEN_PRIVATE_KEYS = (  # keys without an end: whatever looks like more of the key belongs to it
     "-----BEGIN ",
     rf"{PRIVATE_KEY}(?:{SPACE}*+{BASE64}{{20,}}+)*+(?:{SPACE}*+{BASE64}++\Z)?",
 )
@@ -144,7 +144,7 @@ ADDRESSES = (  # user:password or :password in an address, except a template's p
 )
 
 GLUED = frozenset({"AKIA", "AIza", "ATBB", "hf_", "LTAI"})
-"""Beginnings of which no word has a part with what follows, although they are short or have letters only."""
+"""Beginnings that are short or only letters, but that no word contains together with the rest of the key."""
 
 _END = rf"(?!{URL_SAFE})"
 INSIDE: tuple[tuple[str, str], ...] = (
@@ -163,4 +163,4 @@ INSIDE: tuple[tuple[str, str], ...] = (
         rf"(?<!{URL_SAFE})[MNO](?=[A-Za-z]*[0-9]){URL_SAFE}{{23,25}}\.{URL_SAFE}{{6}}\.{URL_SAFE}{{27,38}}{_END}",
     ),
 )
-"""Well-known keys that do not begin with a fixed text: what each holds, which is looked for fast, and the whole."""
+"""Well-known keys that do not begin with a fixed text: a fixed part of each, which is found fast, and the whole."""

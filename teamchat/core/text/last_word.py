@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from teamchat.patterns import regex
 
-_END = 4000  # characters at the end of a text that are looked at
+_END = 4000  # how many characters at the end of a text are searched
 LONGEST = 1000  # characters of a word; sorting the accents of one letter costs their square
-# What joins two parts of a word, such as NEEDS-WORK, PASS/FAIL or v1.2; any other punctuation or symbol ends it.
+# Characters that join two parts of a word, such as NEEDS-WORK, PASS/FAIL or v1.2; any other punctuation or symbol ends
+# it.
 _JOINS = frozenset("-_/'.&@#%+$^\\\u2010\u2011\u2019\u00b7\u30fb\u0f0b")
 _MEANS = frozenset("#%&@/\\?？؟")  # punctuation that says something at the ends of a text
 _STRUCK = regex(r"<(?P<tag>del|s|strike)>.*?</(?P=tag)>", re.DOTALL)
@@ -62,7 +63,7 @@ def without_marks(text: str) -> str:
 
 
 def folded(word: str) -> str:
-    """Fold a word into the form in which words are compared."""
+    """Fold a word for comparison."""
     return unicodedata.normalize("NFKC", word).casefold()
 
 

@@ -1,7 +1,7 @@
 """Secrets by the text before them: a header, `password=`, a variable's name, a netrc entry; whatever they look like.
 
 Each pattern is matched against a text in lower case. Its `value` is a candidate, which `_is_one` judges: in a program a
-name such as `token` also stands before many values that are no secrets.
+name such as `token` also stands before many values that are not secret.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from msgspec import Struct
 from teamchat.patterns import regex
 
 SHORTEST = 6  # characters
-_MOST = 4000  # of a value
+_MOST = 4000  # characters of a value
 _KEYS = (
     *("access", "account", "admin", "api", "app", "application", "auth", "client", "consumer", "crypt", "encryption"),
     *("license", "master", "private", "secret", "security", "service", "shared", "signing", "storage", "subscription"),
     *("session", "deploy", "webhook", "hmac", "jwt", "aes", "ssh"),
 )
-_NAMES = {  # how each begins, which is found fast, and goes on
+_NAMES = {  # the beginning, which is found fast, and the rest
     "pass": r"(?P<password>w(?:or)?d|phrase|code|(?<![a-z]pass))",
     "pwd": r"(?P<password>)(?<![a-z]pwd)",
     "secret": r"(?:[_-]?(?:access[_-]?)?key)?",
@@ -35,8 +35,8 @@ _CLOSED = r"[\\\"'`\]]{0,6}[ \t]{0,20}"
 _QUOTED = rf"(?P<quote>\\{{0,4}}[\"'`])(?P<quoted>[^\"'`\r\n\\]{{{SHORTEST},{_MOST}}}+)(?P<closed>(?P=quote))?"
 _BARE = rf"(?P<bare>[^\s\"'`,;(){{}}\[\]<>|\\&]{{{SHORTEST},{_MOST}}}+)"
 _WORD = rf"(?P<bare>[^\s\"'`,;<>\\]{{{SHORTEST},{_MOST}}}+)"
-_BESIDE = r"(?:,[ \t]{0,20}|,?\r?\n[ \t]{0,40})[\"']?value[\"']?[ \t]{0,20}:"  # of a name in Kubernetes
-_BLOCK = r"(?:[|>][-+\d]{0,2}[ \t]{0,20}\r?\n[ \t]{1,40})?"  # of YAML
+_BESIDE = r"(?:,[ \t]{0,20}|,?\r?\n[ \t]{0,40})[\"']?value[\"']?[ \t]{0,20}:"  # between name and value in Kubernetes
+_BLOCK = r"(?:[|>][-+\d]{0,2}[ \t]{0,20}\r?\n[ \t]{1,40})?"  # a block in YAML
 _VALUE = (
     rf"(?:[_-]?(?:value|v?\d{{1,2}}))?(?:{_CLOSED}(?P<sign>{_BESIDE}|:=|=>|[:=]|(?=[ \t]))(?!=)[ \t]{{0,20}}{_BLOCK}"
     rf"(?:{_QUOTED}|{_BARE})"

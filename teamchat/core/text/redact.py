@@ -62,7 +62,7 @@ def _in_another_case(start: str, rest: str) -> re.Pattern[str]:
 
 _compiled = cache(re.compile)
 _RUN = regex(rf"{RUN}{{{SHORTEST_RUN},}}+")
-_SPACED_HEX = regex(r"(?:(?:0x)?[2-7][0-9a-fA-F]{1,3},? ){5}")  # whose words are short
+_SPACED_HEX = regex(r"(?:(?:0x)?[2-7][0-9a-fA-F]{1,3},? ){5}")  # hexadecimal digits in short words
 _NOT_LINE_ENDS = regex(r"(\\++[nr]|[\r\n]++)|[^\r\n\\]++|\\++")
 _HELD = regex("|".join(held for held, _ in INSIDE))
 _BY_SIGN: defaultdict[str, list[tuple[int, tuple[str, str], str]]] = defaultdict(list)
@@ -115,7 +115,7 @@ def _with_stars(text: str, shown: View, clean: str) -> tuple[str, int]:
 def _redact_written(text: str) -> tuple[str, int]:
     if not _may_hold_a_secret(text):
         return text, 0
-    # private keys alone have many lines, in which there may be what looks like another key
+    # private keys alone have many lines, and parts of them may look like another key
     whole = 0
     for shape in PRIVATE_KEYS:
         text, count = _without(shape, text)
@@ -141,7 +141,7 @@ def _may_hold_a_secret(text: str) -> bool:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Sort the spans, and join those that overlap or touch."""
+    """Sort the spans, and join spans that overlap or touch."""
     merged = list[Span]()
     for begin, end in sorted(spans):
         if merged and begin <= merged[-1][1]:

@@ -14,18 +14,18 @@ from teamchat.core.text.invisible import INVISIBLE
 from teamchat.core.text.last_word import LONGEST, behind_last_letter, ending, first_of_last_word, folded
 from teamchat.patterns import regex
 
-_MOST_WORDS = 5  # of a label
+_MOST_WORDS = 5  # words in a label
 _TURNS = "\u200e\u200f\u061c"  # the marks with which Arabic and Hebrew set a word in another script
 _AROUND = f"\"'“”„‘’«»‹›「」『』()[]{{}}`|✅🟢✓✔☑{_TURNS}"
 _MEANS = frozenset("%&@/\\?？؟՞;⸮‽⁇⁈⁉﹖")  # punctuation that says something beside a word
 _UNSEEN = regex(f"[{INVISIBLE}]")
 _MARKUP = regex(r"[*`]+|(?<![^\W_])_+|_+(?![^\W_])")
-_STRIKES_NOTHING = regex(r"<(?:del|s|strike)>")  # as its end is not there
+_STRIKES_NOTHING = regex(r"<(?:del|s|strike)>")  # the end is missing
 _FENCE = regex(r"\s*(?:`{3,}|~{3,})")
 _LIST_SIGNS = regex(r"(?:[\s|]|#{1,6}(?=\s)|[-+•◦▪‣](?=\s)|[0-9]{1,9}[.)](?=\s)|\[[xX]\](?=\s))+")
 _LABEL = regex(rf"(?P<label>.*?)(?:->|[:=–—→|]|(?<=\s)(?:-|is)(?=\s))[\s{re.escape(_AROUND)}]*\Z", re.IGNORECASE)
 _UNTICKED = regex(r"\[(?:[^\w\[\]]|_)*\]|\([\s_]*\)")
-_DEFINITION = regex(r"\s*\[[^\]]*\]:")  # of a link or a footnote
+_DEFINITION = regex(r"\s*\[[^\]]*\]:")  # a link or a footnote
 _CROSSES = "❌❎✗✘✕✖☒☐🚫⛔🛑🔴👎"
 _CROSSED = regex(f"[{_CROSSES}]")
 _DENIED = regex(rf"[?؟՞!¬≠❓❔{_CROSSES}]")
@@ -76,7 +76,7 @@ def verdict_in(text: str, words: Sequence[str]) -> str | None:
     behind = _UNSEEN.sub("", text[end:].partition("\n")[0])
     if any(_UNTICKED.search(beside) for beside in (sentence, behind)) or not _is_decoration(behind):
         return None
-    if _CROSSED.search(text, end):  # also in a line of its own below
+    if _CROSSED.search(text, end):  # also on a line below
         return None
     if sentence == before and (start > LONGEST or _runs_on(earlier)):
         return None

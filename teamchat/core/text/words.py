@@ -1,4 +1,4 @@
-"""The words by which a text is searched, and the search as FTS5 understands it.
+"""The words that make a text searchable, and the search in the syntax of FTS5.
 
 FTS5's `unicode61` takes a run of a script without spaces, such as Chinese or Thai, for one word, together with adjacent
 letters and digits. So those characters are set apart where a text is indexed (`spaced`), and searched in adjacent pairs
@@ -49,7 +49,7 @@ def spaced(text: str) -> str:
 def match_query(*texts: str | None) -> str | None:
     """Build the FTS5 query for these texts (three at most): any of their words. None if there are no words."""
     words = chain.from_iterable(_most_common(text or "", most) for text, most in zip(texts, MOST, strict=False))
-    # a quoted string is taken for words, whatever stands in it: no text can be syntax
+    # a quoted string is taken for words, whatever its content: no text can be syntax
     return " OR ".join(f'"{spaced(word).strip()}"' for word in dict.fromkeys(words)) or None
 
 
@@ -66,10 +66,10 @@ def _most_common(text: str, count: int) -> list[str]:
     return [word for word, _ in nlargest(count, counted.items(), key=itemgetter(1))]
 
 
-MOST_PARTS = 32  # of a search; FTS5 is slow with thousands
+MOST_PARTS = 32  # parts of a search; FTS5 is slow with thousands
 BEFORE, AFTER = 60, 180  # characters of a snippet before and after the first word that was found
 _PART = regex(r'"([^"]*)"?(\*)?|([^\s"]+)')
-_LETTER = rf"[^\W_{APART}]"  # of a word with others
+_LETTER = rf"[^\W_{APART}]"  # a letter inside a word
 _WORDS = regex(rf"{_LETTER}+|[^\W_]")
 _END = f"(?!{_LETTER})"
 _SPACE = regex(r"\s+")
@@ -112,7 +112,7 @@ def match_of(parts: Sequence[Phrase]) -> str:
 def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
     """Return the text around the first place that was found; the text's beginning if nothing is found.
 
-    FTS5's own snippet takes minutes for a long text in which every word is found.
+    FTS5's own snippet takes minutes for a long text where every word matches.
     """
     text = unicodedata.normalize("NFC", text)  # so that it is folded character by character
     folded = _folded(text)

@@ -129,13 +129,13 @@ STEPS: dict[str, tuple[StepKind, str]] = {
     "Note": ("note", "text"),
     "Error": ("error", "text"),
 }
-"""What an event that is no tool call becomes, and the field that has its text."""
+"""The step made of each event other than tool calls, and the field with its text."""
 
 
 class _Others(Struct):
     """Turns without a message in the session, and imported checks, by the message before them.
 
-    `of_messages` are imported turns, by their messages, and `own` the identities of those of the session itself.
+    `of_messages` are imported turns, by their messages, and `own` the ids of the session's own turns.
     """
 
     of_messages: dict[str, MemberTurn] = field(default_factory=dict)
@@ -336,7 +336,7 @@ def _ran_with(turn: Turn, name: Literal["cwd", "access_note"]) -> str:
 
 
 def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
-    """List the steps of a turn in that folder, to which the paths of tools are made relative."""
+    """List the steps of a turn in that folder, with the paths of tools relative to it."""
     results = {id(call): result for call, result in tool_calls(events)}
     for event in events:
         if result := results.get(id(event)):
@@ -349,7 +349,7 @@ def _steps(events: list[StoredEvent], folder: str) -> Iterator[TranscriptStep]:
 
 
 def _untold(steps: Iterable[TranscriptStep], told: tuple[str, str]) -> Iterator[TranscriptStep]:
-    """Leave out steps whose text is in the reply, or in the text of a failed turn, of which the end is cut."""
+    """Leave out steps whose text is in the reply, or in the text of a failed turn (whose end is cut)."""
     reply, text = told
     for step in steps:
         said = step.text.strip()

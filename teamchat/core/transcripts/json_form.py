@@ -112,7 +112,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _first(error: ValidationError) -> str:
-    """Say where the first mistake is, and what it is."""
+    """Name the first mistake and its place."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in problem["loc"] if not str(part).startswith(("function-", "_")))
     return f"{where}: {problem['msg']}" if where else str(problem["msg"])

@@ -10,14 +10,14 @@ from teamchat.core.conversation.differences import differences
 from teamchat.core.errors import CheckpointFailed
 from teamchat.core.store.turns import Turn
 
-LONGEST = 1 << 20  # bytes of the patch of a turn
+LONGEST = 1 << 20  # bytes of a turn's patch
 CUT = f"[the rest is left out: the first {LONGEST:,} bytes are kept]"
 MOST_READ = 8 * LONGEST  # files of secrets, which are left out, may come first
 _HEAD = b"diff --git "
 
 
 def patch_of(state: Path, turn: Turn, redact: Callable[[str], str]) -> str:
-    """Build the patch of a turn without its secrets; say why there is none, if it is no longer known."""
+    """Build the patch of a turn without its secrets; say why it is no longer known, if so."""
     try:
         patch = _beginning(
             piece for difference in differences(state, (turn,)) for piece in difference.patch(binary=False)

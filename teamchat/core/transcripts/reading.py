@@ -43,7 +43,7 @@ MOST_ENTRIES = 200_000
 NAMES = frozenset({"role_id", "role_title", "images", "team", "title", "agent", "model", "name", "host"})
 # the fields that name who spoke or is spoken to: prompts show them outside of the fence
 SPEAKERS = frozenset({"role_name", "stands_for", "resolved_addressees", "member"})
-POSING = frozenset({"system", "teamchat"})  # names, folded, of what a member obeys
+POSING = frozenset({"system", "teamchat"})  # folded names of voices that a member obeys
 MOST_RENAMED = 5  # ids named in a remark
 
 
@@ -132,7 +132,7 @@ def _imported(transcript: Transcript) -> Imported:
 
     transcript = mapped(transcript, named)
     said = list(transcript.said)
-    # Turn notes show ids outside of the fence: one that is no word gives way to another.
+    # Turn notes show ids outside of the fence: an id that is not a word gets a new one.
     messages = [entry.message for entry in said]
     ids = own_ids([one if valid_name(one.id) else replace(one, id="") for one in messages])
     renamed = [(entry.message.id, own) for entry, own in zip(said, ids, strict=True) if entry.message.id != own]
@@ -211,7 +211,7 @@ def store(db: Database, transcript: Transcript, name: str | None) -> Session:
         for said in transcript.said:
             if said.cleared and not said.undone:
                 add_clear(db, session.id, said.message.id)
-        SqliteLog(db, session.id).team_task = transcript.task  # which a clear has removed
+        SqliteLog(db, session.id).team_task = transcript.task  # a clear removed it
         hide_messages(db, session.id, (said.message.id for said in transcript.said if said.undone))
         put_imported(db, session.id, entries)
         return need_session(db, session.name)

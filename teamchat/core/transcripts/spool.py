@@ -56,7 +56,7 @@ class Spool:
 
 
 def _close(file: IO[bytes]) -> None:
-    with suppress(OSError):  # what has no room is nowhere
+    with suppress(OSError):  # a full disk: the rest is lost
         file.close()
 
 

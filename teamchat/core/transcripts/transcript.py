@@ -120,24 +120,24 @@ class SaidEntry(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """What a person reads of it."""
+        """The text for a person."""
         return self.words or self.message.content
 
     @property
     def state(self) -> tuple[str, ...]:
-        """What became of it, in words for a reader."""
+        """Its outcome, in words for a reader."""
         states = ("undone", self.undone), ("cleared: prompts begin after it", self.cleared)
         return tuple(words for words, holds in states if holds)
 
 
 Entry = SaidEntry | MemberTurn | RanCheck
-"""A message, a turn that gave none (one that failed, or one that is not over), or a check."""
+"""A message, a turn without one (it failed or is not over), or a check."""
 
 
 def mapped(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
     """Change every text in the value. `change` gets the name of its field and the text.
 
-    A value without a changed text is returned itself.
+    A value whose texts stay the same is returned itself.
     """
     if isinstance(value, str):
         return change(name, value) if value else value
@@ -194,7 +194,7 @@ class Transcript(Struct, frozen=True):
     title: str | None = None
     """The title that a person gave it."""
     result: Result | None = None
-    """The result of the process with which the conversation ended."""
+    """The result of the process that ended the conversation."""
     merges: tuple[str, ...] = ()
     """The commands that bring in the members' changes in their worktrees."""
     spent: UsageSums | None = None
@@ -206,7 +206,7 @@ class Transcript(Struct, frozen=True):
 
     @property
     def messages(self) -> int:
-        """How many there are."""
+        """Their number."""
         return sum(1 for _ in self.said)
 
     @property

@@ -188,9 +188,9 @@ class Attempts(Struct):
         return replace(planned, setup=replace(planned.setup, place=run.place_name(member, route)))
 
     def _rows(self, member: Member, agent: AgentSpec, session: str) -> Collection[str] | None:
-        """The rows that the next turn of the member's vendor session continues, where its CLI tells them.
+        """Return the rows that the next turn of the member's vendor session continues, if its CLI tells them.
 
-        A replay has no record, nor has this machine one of a host. A process that stays goes on with what it knows.
+        A replay has no record, nor has this machine one of a host. A process that stays goes on with its own memory.
         """
         run, runner = self.run, agent.type.runner
         if not run.machine.live or member.host or not runner.sessions or run.live.keeps(member, session):
@@ -214,7 +214,7 @@ class Attempts(Struct):
             run.machine.check(planned)
             planned, stays = await run.live.take(planned)
             waited = await wait_to_start(planned, run.machine, run.stopper)
-            if waited or stays:  # for others, or for the end of a process that was kept
+            if waited or stays:  # it waited for others, or for the end of a kept process
                 run.machine.check(planned)
             if run.stopper.asked:  # making the prompt of a long conversation takes a while
                 return NoAnswer(route, interrupted)
@@ -284,7 +284,7 @@ def _for_part(member: Member, route: Route) -> Member:
 
 
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
-    """Say what the prompt of a turn lacks of its messages and images, and why a custom command stays text."""
+    """List the messages and images that a turn's prompt lacks, and say why a custom command stays text."""
     trimmed = turn.setup.trimmed
     if turn.setup.lost:
         lost = f"{turn.member}'s session has lost its {turn.setup.lost_in_words}, beside which somebody continued it"
@@ -338,11 +338,11 @@ def _fallback(member: Member, target: Member) -> str:
 
 
 class Again(Enum):
-    """The way in which the member's turn runs again, in words."""
+    """How the member's turn runs again, in words."""
 
     GONE = "begins a fresh session with the full context"  # the vendor session that it resumes is gone
-    UNREPORTED = "each further turn gets its own process"  # its kept process ended without reporting the turn
-    ELSEWHERE = "another host is asked"  # its host did not begin it because of a rate limit
+    UNREPORTED = "each further turn gets its own process"  # the kept process ended without reporting the turn
+    ELSEWHERE = "another host is asked"  # the host did not begin the turn because of a rate limit
     RETRY = "tries again"  # the failure may pass by itself
 
 

@@ -1,15 +1,15 @@
-"""The turns inside of which this process runs: an agent may run teamchat in its turn, and its agents again.
+"""The turns around this process: an agent may run teamchat in its turn, and its agents again.
 
-The agent of every turn has a token in its environment, and the store has with the turn what the agent may do. A
+The agent of every turn has a token in its environment, and the store has the agent's admission with the turn. A
 teamchat finds the turn by the token or, whatever the agent did to its environment, by the guardians above it in the
 tree of processes: the standard output of a guardian is the file in the turn's folder. The limit that marks a turn's
 processes says how many turns there must be. If one is not found, no turn runs.
 
 A namespace of processes hides the guardians, and one of users lets the agent change the limit. So the store also has
-the namespaces in which the turn's guardian runs.
+the namespaces of the turn's guardian.
 
-What an inner conversation spends counts at once in each conversation around it, in one transaction with the look at
-what is left. Nothing that an agent can change makes more of it: a guardian or record of its own is only one turn more
+The costs of an inner conversation count at once in each conversation around it, in the transaction that checks the rest
+of the limits. Nothing that an agent can change makes more of it: a guardian or record of its own is only one turn more
 around it.
 """
 
@@ -125,7 +125,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def trusted(self) -> Path:
-        """The state folder that says what the person trusts. An agent can name another one as its TEAMCHAT_HOME."""
+        """The state folder with the person's trust. An agent can name another one as its TEAMCHAT_HOME."""
         return self.records[0].store.parents[2] if self.records else state_path()
 
     @property
@@ -206,7 +206,7 @@ class Caller(Struct, frozen=True):
     def begin_turn(self, session: str, store: Path, now: float) -> None:
         """Count a turn of an inner session in each conversation around it. Raises what `check` does, and `StoreError`.
 
-        The same transaction checks what is left, so two inner conversations never both take the last turn.
+        The same transaction checks the rest of the limits, so two inner conversations never both take the last turn.
         """
         self._check_depth()
         for record in self.records:
@@ -217,7 +217,7 @@ class Caller(Struct, frozen=True):
     def spend(self, session: str, store: Path, usage: Usage) -> None:
         """Add the usage of an inner session's counted turn to each conversation around it."""
         for record in self.records:
-            with contextlib.suppress(TeamchatError), _store_of(record) as db:  # its own conversation has it stored
+            with contextlib.suppress(TeamchatError), _store_of(record) as db:  # the inner conversation has it stored
                 add_used(db, record.session, record.turn, _storable(store), session, usage)
 
     def budget(self) -> float | None:
@@ -360,7 +360,7 @@ def _read(folder: Path) -> Record | None:
 
 
 def _opened(store: Path) -> Database:
-    """Open the store as it is; none is made, since an agent can name any file. Raises `GuardReached` without a file."""
+    """Open an existing store; none is made, since an agent can name any file. Raises `GuardReached` without a file."""
     if not store.is_file():
         raise GuardReached(f"there is no store {store}")
     return Database(store, as_it_is=True)
@@ -462,7 +462,7 @@ def admit(folder: Path, team: Team, member: Member, rules: Rules, caller: Caller
     text.
     """
     secret = f"tct_{os.urandom(16).hex()}"
-    process = Path(os.path.realpath(folder.parent), folder.with_suffix("").name)  # as /proc names it
+    process = Path(os.path.realpath(folder.parent), folder.with_suffix("").name)  # the path that /proc shows
     admission = Admission(
         digest=sha256(secret.encode()).hexdigest(),
         process=process.name,

@@ -1,7 +1,7 @@
 """The files of a turn on a host: a member's worktree goes there as git objects, and what became of it comes back.
 
 The worktree stands here as that of a member of this machine does, so that `merge`, `undo`, `diff` and receipts know of
-no host. What comes back is written into it by the same hand as an undo, and nothing else of the user's files is.
+no host. Files that come back are written into it by the code of an undo, and no other files of the user are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from teamchat.core.text.commands import command_of
 from teamchat.core.worktrees.make import need_worktree, usable
 from teamchat.core.worktrees.records import Opened
 
-_DIGITS = 12  # of a digest
+_DIGITS = 12  # characters of a digest
 
 
 class Carried(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Carried(Struct, frozen=True):
         return f"refs/teamchat/hosts/{key}"
 
     def files(self, heads: Sequence[str]) -> OrderFiles:
-        """Pack the files as they are now, as a change to the last ones that the host saw or to its clones' `heads`.
+        """Pack the current files, as a change to the last ones that the host saw or to its clones' `heads`.
 
         Blocks while git works. Raises `HostUnavailable` if there is too much to send, and `CheckpointFailed`.
         """
@@ -56,7 +56,7 @@ class Carried(Struct, frozen=True):
         return OrderFiles(f"{tree.refs}", tree.member, tree.session_name, packed)
 
     def forget(self) -> None:
-        """Forget what the host has seen, because it lost it: the next turn sends all. Raises `CheckpointFailed`."""
+        """Forget the files on the host, because it lost them: the next turn sends all. Raises `CheckpointFailed`."""
         set_refs(self.there.home, self.state, {self._known: None})
 
     def bring(self, packed: CheckpointPack) -> None:

@@ -1,6 +1,6 @@
 """The end of a turn, whatever the turn was for: stored in one transaction, told, and its folders removed.
 
-What the store cannot take is kept beside it until the next command, since the answer was paid for.
+An end that the store cannot take is kept beside it until the next command, since the answer was paid for.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _stored(run: Run, ended: OpenTurn, write: Callable[[], T]) -> T:
     """Return the result of `write`. Keep an end that cannot be stored beside the store. Raises `StoreError`.
 
     On a full disk it frees the turn's own output and tries `write` once more. It does not keep the end of a side turn,
-    which is no part of the conversation: the next command asks again.
+    which is not part of the conversation: the next command asks again.
     """
     turn, finished = ended.turn, ended.finished
     try:

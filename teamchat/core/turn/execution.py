@@ -96,7 +96,7 @@ async def execute(
     collector = Collector(emit)
     member = turn.member
     program = turn.program if isinstance(turn.program, str) else turn.command.argv[0]
-    installed, login = None, None  # of a turn on a host its host tells
+    installed, login = None, None  # a host reports them for its turns
     if turn.setup.host is None:
         installed = installed_version(program, turn.agent.type.package)
         login = login_variables(turn.runner, member.cwd, turn.env, member.args)
@@ -135,7 +135,7 @@ async def execute(
 
 
 class Ending(Struct, frozen=True):
-    """The basis for judging the end of a turn, beside its output; fields without text are those of `execute`."""
+    """The basis for judging the end of a turn, beside its output; the other fields are as for `execute`."""
 
     runner: Runner
     folder: Path
@@ -166,14 +166,14 @@ async def followed(
     parser = ending.runner.parser()
     parser.longest = ending.longest
     end = await run_turn(process, parser, clocks, stopper, collector, ending.patience, ending.resumes)
-    # of events that end with the CLI's own word of success, only what broke a line can be missing
+    # if events end with the CLI's own word of success, only the parts that broke a line can be missing
     whole = parser.by_lines and end.failure is None and not collector.count(Note)
     version = (ending.version if end.version is None else end.version) or None
     refused = with_source(end.failure, ending.login if end.exit.login is None else end.exit.login)
     judged = refused if whole else _judged(refused, ending.folder)
     outcome, stopped = _outcome(ending, end, collector, judged, version), end.interrupted
     if there := ran():
-        where, ended = there  # what has started nothing has no exit code
+        where, ended = there  # without a process there is no exit code
         outcome = replace(outcome, exit_code=outcome.exit_code if ended else None, ran=where)
         stopped = stopped and not where.lost
     events = tuple(collector.events)

@@ -49,7 +49,7 @@ _KNOWN = regex("(?:^|/)(?:" + "|".join(re.escape(known).replace(r"\*", "[^/]+") 
 
 _Place = tuple[str, str]
 _BELOW: _Place = ("", "repositories below")
-# paths are strings here: to make a `Path` of each takes longer than to look whether it is there
+# paths are strings here: making a `Path` of each takes longer than checking that it exists
 
 
 def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def files_that_run(paths: Iterable[str]) -> tuple[str, ...]:
 def look(what: Launch) -> Callable[[Exit], Exit] | None:
     """Look at the known files before a process starts. Return a function that adds changed ones to its exit.
 
-    It looks at the known names in the folder and at the root of its repository, and for those of git in repositories
+    It looks at the known names in the folder and at the root of its repository, and at git's names in repositories
     below. Paths are relative to the folder. Returns None for a process that cannot write.
     """
     if not what.may_write:

@@ -1,4 +1,4 @@
-"""Members on hosts: where their next turn runs, and the connection by which it does."""
+"""Members on hosts: the place of their next turn, and the connection to it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def keep_end(folder: Path, turn: FinishedTurn) -> bool:
 
     On a full disk the agent's own output is freed: `turn` has everything that counts of it.
     """
-    content = zlib.compress(_written(turn), 1)  # it must fit into the space of the output
+    content = zlib.compress(_written(turn), 1)  # compressed, to fit into the space of the output
     for make_room in (False, True):
         if make_room:
             free_output(folder)

@@ -453,7 +453,7 @@ class LineMaker:
     """Makes the lines of one run. Some events have no line, and what a turn has learned has several."""
 
     def __init__(self) -> None:
-        self._parts: dict[int, PartFields | None] = {}  # of the turns that run
+        self._parts: dict[int, PartFields | None] = {}  # parts of the running turns
 
     def of(self, event: ConversationEvent) -> Iterator[JsonLine]:
         """The lines of an event."""

@@ -1,4 +1,4 @@
-"""The machine of a turn: what the turn touches of it, what is checked there before it starts, and when it may start."""
+"""The machine of a turn: the parts that the turn touches, the checks before it starts, and when it may start."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ class Machine:
         return watch(what.stays.turn(what) if what.stays else ChildProcess(what))
 
     def placed(self, what: Launch) -> Launch:
-        """Return the launch with the folder in which it has to start."""
+        """Return the launch with its start folder."""
         return what
 
     async def run_check(self, check: Check, cwd: Path, folder: Path, scratch: Path, stopper: Stopper) -> CheckRun:
@@ -334,8 +334,8 @@ async def wait_to_start(turn: ReadyTurn, machine: Machine, stopper: Stopper) -> 
 class TrustedMachine(Machine):
     """The machine, whose turns start only while the team is trusted and each member's folder is still the same one.
 
-    The check raises `NotTrusted` with what has changed. The process starts in the folder found now, not in another one
-    that has its path later.
+    The check raises `NotTrusted` with the changes. The process starts in the folder found now, not in another one that
+    has its path later.
     """
 
     def __init__(self, team: Team, store: TrustStore) -> None:

@@ -34,8 +34,8 @@ from teamchat.runners.slash_commands import command_name
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace
 
-HOST_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf)  # those of the turn run on its host
-DIGITS = 12  # of the digest that a receipt has in place of a value
+HOST_CLOCKS = Clocks(math.inf, math.inf, math.inf, math.inf)  # the turn's own clocks run on its host
+DIGITS = 12  # characters of the digest in place of a value
 
 
 def plan_reply(
@@ -105,7 +105,7 @@ def plan_hosted(
     scratch: Path,
     budget_usd: float | None = None,
 ) -> ReadyTurn:
-    """Plan a turn on a host: it is sent as data, from which the host makes a command."""
+    """Plan a turn on a host: it is sent as data, and the host makes a command of it."""
     runner = agent.type.runner
     continued = prompt.vendor_session if isinstance(prompt.vendor_session, ContinuedSession) else None
     command = Command((agent.name,))

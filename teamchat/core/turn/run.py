@@ -1,4 +1,4 @@
-"""One session while a command runs it: what its turns need, and the state that the engine decides on."""
+"""One session while a command runs it: the needs of its turns, and the state that the engine decides on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SKIP = f"{RESUME} --skip"
 class TurnFailure(Struct, frozen=True):
     """The reason why a turn has no reply.
 
-    `repeats`: a resume fails again until a person has repaired what the reason says.
+    `repeats`: a resume fails again until a person has removed the reason.
     """
 
     code: ExitCode
@@ -80,7 +80,7 @@ class Tally(Struct):
     text: str = ""
     """The last text of the run."""
     repeated: tuple[Span, ...] = ()
-    """The parts of `text` in which no marker counts."""
+    """The parts of `text` where no marker counts."""
     denied: int | None = 0
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0.0))
     failures: dict[int, TurnFailure] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Tally(Struct):
     said: str | None = None
     """The last message that a person sent in this run."""
     of_others: set[str] = field(default_factory=set)
-    """The messages that other processes handed over: replies to them are no result of this run."""
+    """Messages that other processes handed over: replies to them are not results of this run."""
 
     def add_reply(self, reply: ConversationMessage, request: str | None = None) -> None:
         """Note the reply to the person's message `request`."""
@@ -144,7 +144,7 @@ def _repeats(error: TeamchatError) -> bool:
 
 
 class Hand(Struct):
-    """The actions of a person at the prompt of a chat in which members work. The threads of the chat share it."""
+    """The actions of a person at the prompt of a chat while members work. The threads of the chat share it."""
 
     held_back: set[int] = field(default_factory=set)
     """The numbers of kept messages that no run may send yet."""
@@ -251,7 +251,7 @@ class Run:
         return Hosting(self.person)
 
     async def place(self, member: Member, route: Route | None = None) -> HostPlace | None:
-        """Choose where the member's next turn runs, if on a host. Raises `HostUnavailable`, or what was recorded."""
+        """Choose where the member's next turn runs, if on a host. Raises `HostUnavailable`, or the recorded error."""
         if not member.host:
             return None
         if not self.machine.live:
@@ -302,7 +302,7 @@ class Run:
             self.caller.begin_turn(name_of(self.db, self.session), self.db.path, self.machine.now())
 
     def admitted(self, planned: ReadyTurn, folder: Path) -> tuple[ReadyTurn, str | None]:
-        """Give the turn a token for its agent. Return it, and what the store keeps for the token.
+        """Give the turn a token for its agent. Return it, and the store's record for the token.
 
         Without a token the agent may run no turn. `folder` is that of the turn, or of a process that has served earlier
         turns.
@@ -410,7 +410,7 @@ class Run:
         return bool(tree and last and last.route == route.number and Path(last.setup.cwd).is_relative_to(tree.folder))
 
     async def placed(self, member: Member, route: Route) -> Member:
-        """Give the member the folder of its next turn: in its worktree, if it has one, which is made if missing.
+        """Give the member the folder of its next turn: in its worktree, if it has one. A missing worktree is made.
 
         A member that compares the work of others may only read, and not in its own worktree, which may be one of those
         compared. Raises `UsageError` if no worktree can be made, `NotTrusted` and `CheckpointFailed`.
@@ -424,7 +424,7 @@ class Run:
         return in_worktree(member, await self.ready_worktree(self.worktree_name(member, route), member.cwd, route))
 
     async def ready_worktree(self, name: str, cwd: Path, route: Route) -> Path:
-        """Return the folder in the worktree of that name, which is made if missing.
+        """Return the folder in the worktree of that name; a missing worktree is made.
 
         A process's worktree gets the user's later changes only before the process begins. Raises as `placed` does.
         """
@@ -475,7 +475,7 @@ class Run:
         if isinstance(tree, NoCheckpoint):
             self._tell_of_refused(turn, tree)
         if in_line:
-            # Note what files the work of a process begins with, unless that is known.
+            # Note the files at the beginning of a process's work, unless they are known.
             process, begin = self.state.process, getattr(tree, "before", None)
             if process and process.kind is Kind.UNTIL and not process.base and begin:
                 self.step(WorkBegan(self.machine.now(), begin))
@@ -520,14 +520,14 @@ class Run:
     def remove(self, *folders: Path | None) -> None:
         """Remove a turn's folders in this order, up to the first that cannot be removed.
 
-        The last one stays longest: it reminds the next command of what is left to remove.
+        The last one stays longest: it reminds the next command to remove the rest.
         """
         if problem := remove(*filter(None, folders)):
             self.emit(Warned(problem))
 
 
 def rules_of(team: Team, bounds: Bounds = UNBOUNDED) -> Rules:
-    """Collect what the engine needs from a team file and the bounds of the run. A bound never raises a limit."""
+    """Collect the engine's rules from a team file and the bounds of the run. A bound never raises a limit."""
     bounded = bounds.turns is not None and bounds.turns < team.limits.turns
     return Rules(
         ai=tuple(member.name for member in team.ai_members),

@@ -61,7 +61,7 @@ def _new(path: Path) -> Path:
 
 
 def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent) -> None:
-    """Tell watchers what a command without a turn did: behind the lines of the last run."""
+    """Tell watchers about a command without a turn: behind the lines of the last run."""
     with contextlib.closing(RunFile(run_file(state, session), name, further=True)) as file:
         file(event)
 
@@ -69,8 +69,8 @@ def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent
 class RunFile:
     """Appends a run's lines to its file, which the first line begins. `session` is the session's name.
 
-    Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines come
-    behind those of the last run.
+    Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines follow
+    the last run's lines.
     """
 
     def __init__(self, path: Path, session: str, *, further: bool = False) -> None:
@@ -79,7 +79,7 @@ class RunFile:
         self._file: int | None = None
         self._waiting: list[JsonLine] = []
         self._missing = self._size = self._replaced = 0
-        self._pieces = Counter[int]()  # bytes of the pieces of text that nothing has replaced, by the turn
+        self._pieces = Counter[int]()  # bytes of text pieces not replaced yet, by the turn
         self._torn = self._full = False
 
     def _begin(self, size: int) -> None:
@@ -155,7 +155,7 @@ class RunFile:
         return max(written - len(before), 0)
 
     def _write_anew(self) -> None:
-        """Write the file without lines that nobody needs any more. Without room for that, it stays as it is."""
+        """Write the file without lines that nobody needs any more. Without room for that, it stays unchanged."""
         self._full = self._size > LARGEST
         if self._file is None:
             return
@@ -207,7 +207,7 @@ def _number(path: Path) -> int:
 
 def _kept(file: BinaryIO) -> Iterator[bytes]:
     """List the lines of a file that are still needed. If there are too many, count those in the middle."""
-    replaced = dict[int, int]()  # by the turn, the place of the last line that replaces pieces
+    replaced = dict[int, int]()  # the place of the last line that replaces pieces, by the turn
     file.seek(0)
     for place, line in enumerate(map(_read, file)):
         if isinstance(line, TextLine | TurnFinishedLine):
@@ -270,11 +270,11 @@ class RunReader:
         self.number, self._run = 0, ""
         self._file: BinaryIO | None = None
         self._half: list[bytes] = []
-        self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were told
-        self._pieces, self._shown = Counter[int](), Counter[int]()  # the same of pieces of text, by the turn
+        self._passed = self._told = 0  # lines of this file that were read, and lines of the run that were reported
+        self._pieces, self._shown = Counter[int](), Counter[int]()  # pieces read and pieces reported, by the turn
 
     def read(self) -> Iterator[JsonLine]:
-        """Read what was appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
+        """Read the lines appended since the last call. A `LeftOutLine` says how many lines are missing at its place.
 
         A run begins with its `RunLine`. Half a line is kept for the next call.
         """
@@ -282,7 +282,7 @@ class RunReader:
             yield from self._rest()
             if not self._moved():
                 return
-            yield from self._rest()  # what was appended before the other file took its place
+            yield from self._rest()  # lines appended before the other file took its place
             if not self._open():
                 return
 

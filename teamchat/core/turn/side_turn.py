@@ -1,7 +1,7 @@
-"""A side turn: a turn of a member's CLI that is no part of the conversation. It has a receipt, and its cost counts.
+"""A side turn: a turn of a member's CLI outside the conversation. It has a receipt, and its cost counts.
 
 It makes no message, routes nothing, and its member does not remember it. Its end and its result are stored in one
-transaction. Until then, and whenever it fails, everything else stays as it was.
+transaction. Until then, and whenever it fails, everything else stays unchanged.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class SideTurn(Struct, Generic[T], frozen=True):
     """The question to a member in a side turn, and the use of its answer.
 
     `read` reads the answer and returns the function that stores its result, in the transaction that ends the turn.
-    `event` makes the event that tells the result. With `keeps_text` the receipt keeps the answer itself. `fault` says
-    what is wrong with an answer, if anything.
+    `event` makes the event that tells the result. With `keeps_text` the receipt keeps the answer itself. `fault` names
+    the fault of an answer, if there is one.
     """
 
     member: Member

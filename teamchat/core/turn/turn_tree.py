@@ -20,8 +20,8 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.runners.untrusted.file_changes import FileChange, FileChanges, NoCheckpoint
 
 MOST_LISTED = 1_000  # Changed files on a receipt; the checkpoints have all.
-_NOT_NAMED = ("private", "output")  # unless it has changed
-SLOW_S = 240.0  # Seconds of a checkpoint from which on the receipt tells of it.
+_NOT_NAMED = ("private", "output")  # paths left out for these reasons are named only if they changed
+SLOW_S = 240.0  # Seconds. The receipt mentions a checkpoint that took at least as long.
 
 
 LONG_S = 1.0
@@ -51,7 +51,7 @@ def telling(slow: Callable[[bool], None]) -> Iterator[None]:
 
 
 class TurnSpan(Struct, eq=False):
-    """The time in which a turn, or a check, was at work in a work tree; `name` is that of its checkpoints.
+    """The time of a turn's or a check's work in a work tree; `name` is the name of its checkpoints.
 
     A check has number 0.
     """
@@ -143,7 +143,7 @@ class TurnTree(Struct, frozen=True):
 
 
 def slowness(taken: Checkpoint) -> str | None:
-    """Say that a checkpoint took long, and on which files; None if it did not."""
+    """Say that a checkpoint took long, and name its largest files; None if it did not."""
     if taken.seconds < SLOW_S:
         return None
     largest = ", ".join(f"{readable(path)} ({size >> 20} MB)" for path, size in taken.largest)

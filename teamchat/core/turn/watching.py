@@ -1,4 +1,4 @@
-"""What changed on the disk while a turn ran, also of files that make other tools run something."""
+"""The changes on the disk while a turn ran, also of files that make other tools run something."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class _Watched(Wrapped):
 
     @property
     def exit(self) -> Exit | None:
-        """The exit, without changed files while its output is read: comparing the disk takes long, and is done once."""
+        """The exit, without changed files while its output is read: comparing the disk takes long and is done once."""
         ended = self.process.exit
         if self._exit is None and ended and not self._read:
             self._exit = self._compare(ended)

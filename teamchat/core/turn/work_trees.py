@@ -1,4 +1,4 @@
-"""Checkpoints around each turn: what the turn changed in the files, by whatever tool.
+"""Checkpoints around each turn: its changes in the files, by whatever tool.
 
 A turn in a git work tree has one before its agent starts, and one after its process has ended. Their difference is on
 the receipt, and undo reverts it.
@@ -44,7 +44,7 @@ def owner_of(db: Database, session: int) -> Owner:
     return Owner(session, name_of(db, session), refs_of(fence_key(db, session)))
 
 
-AT_ONCE_S = 2.0  # Seconds between two works in line within which one checkpoint is enough.
+AT_ONCE_S = 2.0  # Seconds between two works in line that can share one checkpoint.
 
 
 class _Newest(Struct, frozen=True):

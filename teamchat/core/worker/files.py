@@ -24,13 +24,13 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.core.worktrees.make import need_worktree, ready
 from teamchat.core.worktrees.records import Owner, Worktree
 
-_DIGITS = 12  # of a digest
+_DIGITS = 12  # characters of a digest
 _UNSENT = "unsent"
-_STAYS = ("large", "unreadable", "special", "repository", "name", "changing")  # of why a checkpoint leaves a path out
+_STAYS = ("large", "unreadable", "special", "repository", "name", "changing")  # why a checkpoint leaves a path out
 
 
 class HostFiles(Struct, frozen=True):
-    """The worktree of an order: the folder in which its agent works, and the files with which it begins.
+    """The worktree of an order: its agent's folder, and the files at the beginning.
 
     `came` is the checkpoint of home, and `begun` is noted here for the end of the turn.
     """

@@ -91,7 +91,7 @@ class HostFile(Struct, frozen=True):
         return agent
 
     def folder(self, order: Order) -> Path:
-        """Find the folder in which the agent of an order works. Raises `HostUnavailable` if no project has it."""
+        """Find the folder of an order's agent. Raises `HostUnavailable` if no project has it."""
         place = next((folder for project, folder in self.projects if project.is_of(order.project)), None)
         if place is None:
             names = " or ".join((*order.project.remotes, *filter(None, [order.project.root]))) or "without a name"
@@ -175,7 +175,8 @@ def _project(number: int, table: ProjectTable) -> tuple[Project, Path]:
 def write_host_file(path: Path, env: Mapping[str, str], projects: list[Path]) -> str:
     """Write the file with the agents found on this machine, and these projects. Returns its text.
 
-    Raises `FileExistsError`, `OSError`, and `HostUnavailable` for a folder that is no project or has no name in TOML.
+    Raises `FileExistsError`, `OSError`, and `HostUnavailable` for a folder that is not a project or has no name in
+    TOML.
     """
     if path.exists():
         raise FileExistsError(path)

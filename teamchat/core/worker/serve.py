@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from teamchat.core.dispatch.dbos.tables import About, HostTables
 
 LOOK_S = 0.1  # while it ends
-IDLE_S = 10.0  # without a turn, after which a worker that runs until it is idle ends
+IDLE_S = 10.0  # a worker that runs until idle ends after so long without a turn
 TURNS, ORDERS = "turns", "orders"
 TIDY_S = 3600.0  # between two looks for what is kept no longer
 HEADS_S = 60.0  # between two looks at the commits of the clones
@@ -138,7 +138,7 @@ def serve(
 
 
 def machine_of(folder: Path) -> str:
-    """Return the name of this machine among those that have a worker of one name: kept in its folder, and random."""
+    """Return the name of this machine among machines with a worker of the same name: random, and kept in its folder."""
     path = folder / "machine"
     if not path.exists():
         new = path.with_suffix(".new")
@@ -164,7 +164,7 @@ class _Worker:
         self._winds_down = False
         self._key = host.keys.public if host.keys else ""
         self._known_heads: tuple[tuple[Project, str], ...] = ()
-        self._looked = -math.inf  # for them
+        self._looked = -math.inf  # when it last looked for them
         self._tidied = -math.inf
 
     def begin(self, dead_s: float) -> None:
@@ -220,7 +220,7 @@ class _Worker:
 
         if self._host.running:
             self._busy = time.monotonic()
-        now = boot_time()  # before the database counts from then on
+        now = boot_time()  # the database counts from a later moment
         try:
             self._tables.beat(self._host.name, self._host.executor, self._about())
             self._host.renew(now)

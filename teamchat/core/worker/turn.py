@@ -58,10 +58,10 @@ from teamchat.version import VERSION
 if TYPE_CHECKING:
     from teamchat.core.worker.files import HostFiles
 
-BATCH_S = 0.03  # in which output is gathered: a row of the database takes milliseconds
-MOST_REFUSED = 5  # that a host tells of
-SIGNS_S, SIGN_AGAIN_S = 20.0, 0.5  # for how long, and how often, it is tried to sign an end
-LONGEST_VALID_S = 2 * 86_400.0  # of an order: home gives it a day, and clocks differ
+BATCH_S = 0.03  # how long output is gathered: a database row takes milliseconds
+MOST_REFUSED = 5  # refusals that a host reports
+SIGNS_S, SIGN_AGAIN_S = 20.0, 0.5  # how long and how often to try to sign an end
+LONGEST_VALID_S = 2 * 86_400.0  # the longest validity of an order: home gives it a day, and clocks differ
 AGAIN = Failure(FailureKind.INTERRUPTED, "was begun before, and does not begin a second time by itself")
 
 
@@ -125,7 +125,7 @@ class UsedOrders(Struct, frozen=True):
     def use(self, turn: str, expires: float) -> bool:
         """Whether the order of that turn is taken for the first time. Raises `OSError`."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=self.folder) as new:  # which has its time before it has its name
+        with NamedTemporaryFile(dir=self.folder) as new:  # it has its time before it gets its name
             os.utime(new.name, (expires, expires))
             try:
                 os.link(new.name, self.folder / sha256(turn.encode()).hexdigest())
@@ -134,10 +134,10 @@ class UsedOrders(Struct, frozen=True):
         return True
 
     def clean(self) -> None:
-        """Forget those that have expired."""
+        """Forget expired orders."""
         now = time.time()
         for path in self.folder.glob("*"):
-            with suppress(OSError):  # of what somebody else has put there
+            with suppress(OSError):  # somebody else may have put something there
                 if path.lstat().st_mtime < now:
                     path.unlink()
 
@@ -157,10 +157,10 @@ class HostTurn:
         self._host, self.name, self._attempt, self._again = host, name, attempt, again
         self._began: Began | None = None
         self._pieces: list[SentPiece] = []
-        self._since = 0.0  # when the first of them came
+        self._since = 0.0  # when the first piece came
         self._more = asyncio.Event()
         self._given = False  # whether its beginning was given to be written
-        self._written = asyncio.Event()  # its beginning stands in the database, or its end is asked for
+        self._written = asyncio.Event()  # set when the beginning is in the database, or an end is requested
         self._stopper = Stopper()
         self._why: str | None = None  # why it was asked to end, if not by home
         self._process: ChildProcess | None = None
@@ -253,7 +253,7 @@ class HostTurn:
     async def _ran(self, order: Order) -> Ended:
         try:
             agent = self._host.file.agent(order)
-            # With files its own folder may only be among those: it is looked for in the worktree.
+            # With files, its own folder must be in the worktree, and is looked for there.
             of_top = replace(order, project=replace(order.project, folder=""))
             cwd = self._host.file.folder(order if order.files is None else of_top)
         except TeamchatError as error:
@@ -284,7 +284,7 @@ class HostTurn:
             raise _Refused(Failure(FailureKind.MISSING, reason)) from None
 
     def _read(self, text: str) -> Order:
-        """Read the order, which is taken by that. Blocks. Raises `_Refused`."""
+        """Read the order, and thereby take it. Blocks. Raises `_Refused`."""
         if self._again:
             raise _Refused(AGAIN)
         host, left, whose = self._host, 0.0, "an order"

@@ -27,7 +27,7 @@ class PlaceTurn(Struct, frozen=True):
 
 
 def first_try(place: str) -> str:
-    """Find the place in which a part of a process was tried first: `sarah#3` of `sarah#3.2`."""
+    """Find the place of the first try of a process's part: `sarah#3` for `sarah#3.2`."""
     member, _, number = place.rpartition("#")
     return f"{member}#{number.partition('.')[0]}"
 

@@ -1,6 +1,6 @@
 """Makes the worktree of a member from the user's work tree in its present state, uncommitted changes included.
 
-A worktree with changes that are not merged stays as it is. Another one gets the user's changes since then.
+A worktree with unmerged changes stays unchanged. Another one gets the user's changes since then.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from teamchat.core.worktrees.records import (
 def ready(state: Path, owner: Owner, member: str, cwd: Path, *, refresh: bool = True) -> Path:
     """Make the member's worktree ready, and find in it the folder that `cwd` is in the user's. Blocks while git works.
 
-    Without `refresh` an existing one stays as it is. Raises `UsageError` outside of a git work tree, `NotTrusted` where
-    a link in the worktree leads elsewhere, and `CheckpointFailed`.
+    Without `refresh` an existing one stays unchanged. Raises `UsageError` outside of a git work tree, `NotTrusted`
+    where a link in the worktree leads elsewhere, and `CheckpointFailed`.
     """
     home = find_repository(cwd, state)
     if isinstance(home, NoRepository):
@@ -96,7 +96,7 @@ def _new(state: Path, owner: Owner, member: str, home: GitRepository) -> Worktre
 def free_name(name: str, taken: Collection[str]) -> str:
     """Find a free name for a branch: the name, or one with numbers behind its parts, that git allows beside `taken`.
 
-    A branch is no folder of branches: besides `a` there is no `a/b`.
+    A branch cannot also be a folder of branches: beside `a` there is no `a/b`.
     """
     folders = {folder for other in taken for folder in folders_of(other)}
     parts, free = name.split("/"), ""
@@ -108,7 +108,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _fill(state: Path, tree: Worktree, home: GitRepository) -> None:
-    """Make everything, also what a killed process had made in part: no turn can have worked there."""
+    """Make everything, also parts that a killed process had begun: no turn can have worked there."""
     tree = keep(state, replace(tree, made=False))
     if tree.folder.exists():
         shutil.rmtree(tree.folder)

@@ -1,7 +1,7 @@
 """Brings a member's changes in its worktree into the user's files, all of them or none.
 
-First the user's files are recorded, then the tree that they are to become; only then is a file written. A merge that is
-killed meanwhile finds both trees again, and does its work once more.
+First the user's files are recorded, then the merged tree; only then is a file written. A merge that is killed meanwhile
+finds both trees again, and does its work once more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Difference(Struct, frozen=True):
 
     @property
     def added(self) -> int:
-        """Lines, without those of files that are no text."""
+        """The number of added lines, without files that are not text."""
         return sum(self.lines[change.path].added or 0 for change in self.changes)
 
     @property
@@ -68,7 +68,7 @@ def difference(state: Path, there: Opened) -> Difference:
 
 
 def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merge:
-    """Merge the worktree into the user's files, or complete a merge that was killed. Index and HEAD stay as they are.
+    """Merge the worktree into the user's files, or complete a merge that was killed. Index and HEAD stay unchanged.
 
     The undo of a merge that was killed is completed first. Raises `CheckpointFailed`.
     """
@@ -91,7 +91,7 @@ def merge_into(state: Path, there: Opened, favour: Favour | None = None) -> Merg
 
 
 def undo_merge(state: Path, there: Opened) -> Merge | None:
-    """Put back the user's files as they were before the last merge of the worktree; None where there was none.
+    """Put back the user's files to their state before the last merge of the worktree; None without a merge.
 
     Files that were changed since are clashes, and then nothing is put back. A merge that was killed is completed first.
     """
@@ -118,7 +118,7 @@ def undo_merge(state: Path, there: Opened) -> Merge | None:
 
 
 def _seen(state: Path, there: Opened, made: Iterable[PathChange]) -> _Known:
-    """Record the user's files as they are now, also what a merge made that git ignores or only the user may read."""
+    """Record the user's current files, also files made by a merge that git ignores or only the user may read."""
     also = {change.path for change in made}
     return entries(there.home, take(there.home, state, there.tree.ref("seen"), also=also).tree)
 
@@ -131,7 +131,7 @@ def _changed_meanwhile(changed: FilesChanged) -> Merge:
 def since_merge(state: Path, there: Opened, clashes: Sequence[Clash]) -> tuple[list[str], str | None]:
     """Write commands for files that were changed since the last merge: each shows one, the last restores the merge.
 
-    The files that the merge deleted, and those whose names are no text, are left out.
+    Files that the merge deleted, and files whose names are not text, are left out.
     """
     after = tree_of(there.home, state, there.tree.ref("merged/after"))
     known = entries(there.home, after) if after else {}

@@ -18,7 +18,7 @@ from teamchat.core.errors import CheckpointFailed
 from teamchat.core.worktrees.make import write_files
 from teamchat.core.worktrees.records import branch_name, folder_for
 
-NAME = "new+folder"  # which no member has
+NAME = "new+folder"  # no member can have this name
 
 
 def new_folder_of(state: Path, session: int, top: Path) -> Path:
@@ -29,7 +29,7 @@ def new_folder_of(state: Path, session: int, top: Path) -> Path:
 def make_new_folder(state: Path, session: int, session_name: str, home: GitRepository, tree: str) -> None:
     """Make the folder with the files of the checkpoint `tree`. Blocks while git works.
 
-    Raises `CheckpointFailed` and `OSError`; what there is of it then is to be removed.
+    Raises `CheckpointFailed` and `OSError`; the caller then removes its remains.
     """
     folder = new_folder_of(state, session, home.top)
     wanted = entries(home, tree)

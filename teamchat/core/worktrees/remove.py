@@ -40,10 +40,10 @@ from teamchat.runners.untrusted.regular_files import read_regular
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_REMOVING = "removing"  # beside what a removal has taken out, until the person is told
+_REMOVING = "removing"  # the name of the file beside removed work, until the person is told
 _LONGEST_S = 60.0
 _MOST_NAMED = 5
-_MODULES = "modules"  # where git keeps the repositories of a worktree's submodules, by their names
+_MODULES = "modules"  # git keeps the repositories of a worktree's submodules there, by their names
 
 
 class Removed(Struct, frozen=True):
@@ -128,7 +128,7 @@ def submodules(state: Path, there: Opened) -> list[str]:
 
 
 def _modules(folder: Path) -> Iterator[str]:
-    """List the names of the repositories of submodules, also of those that are no longer in the files."""
+    """List the names of the repositories of submodules, also of submodules that are no longer in the files."""
     for place, inner, names in os.walk(folder):
         if "HEAD" in names:
             yield os.path.relpath(place, folder)
@@ -138,7 +138,7 @@ def _modules(folder: Path) -> Iterator[str]:
 def remove(state: Path, tree: Worktree) -> Removed:
     """Remove a worktree, but keep its only copies. Raises `CheckpointFailed`.
 
-    Parts that are gone already are no error.
+    Parts that are already gone are not an error.
     """
     home, commits, detached = find_repository(tree.top, state), 0, None
     if isinstance(home, GitRepository) and home.top == tree.top:
@@ -170,7 +170,7 @@ def _known(state: Path, there: Opened) -> dict[str, list[TreeEntry]]:
 def _take_out(
     state: Path, tree: Worktree, known: Mapping[str, Sequence[TreeEntry]], form: str, modules: Path | None
 ) -> Path | None:
-    """Move the folder to where things are kept, and remove what is known. Returns what is left of it.
+    """Move the folder to the place for kept files, and remove files that are known elsewhere. Returns its remains.
 
     The repositories of its submodules, which git has in `modules`, move first: whoever is killed has lost none.
     """
@@ -297,7 +297,7 @@ def _detached(there: Opened) -> tuple[list[str], int]:
     lost = git("rev-list", "--no-walk", *sorted(tips), "--not", *known).decode().split() if tips else []
     if not lost:
         return [], 0
-    independent = git("merge-base", "--independent", *lost).decode().split()  # without those that another leads to
+    independent = git("merge-base", "--independent", *lost).decode().split()  # commits that no other one leads to
     return independent, int(git("rev-list", "--count", *lost, "--not", *known))
 
 

@@ -26,7 +26,7 @@ from teamchat.runners.child import guardian
 from teamchat.runners.child.running import SpawnFailed, start_error
 from teamchat.runners.environment import for_child
 
-_LONGEST = 1 << 16  # bytes of what `capture` returns, and of stderr of a program that is read while it prints
+_LONGEST = 1 << 16  # bytes that `capture` returns; also of stderr of a program that is read while it prints
 
 _LOOKS_S = 0.02  # seconds between two looks at a program that runs
 _WATCHES_S = 0.2  # seconds between two looks at what a program has used
@@ -34,7 +34,7 @@ _PRIVATE = 0o077
 
 
 class CommandEnd(Struct, frozen=True):
-    """How a program ended. `code` is its exit code, None if it was killed; `why` is then the reason."""
+    """The end of a program. `code` is its exit code, None if it was killed; `why` is then the reason."""
 
     code: int | None
     out: bytes
@@ -59,7 +59,7 @@ def run(
     cannot be started.
     """
     watch = _Watch(time.monotonic() + seconds, idle_s, stopped)
-    with TemporaryFile() as stdin:  # of a pipe, `communicate` writes nothing more once it has looked at the clock
+    with TemporaryFile() as stdin:  # with a pipe, `communicate` writes nothing more once it has looked at the clock
         stdin.write(given)
         stdin.seek(0)
         with _started(argv, cwd, env, stdin=stdin, stdout=PIPE, stderr=PIPE, umask=_PRIVATE) as process:
@@ -136,10 +136,9 @@ def capture(argv: Sequence[str], env: Mapping[str, str], cwd: Path, timeout_s: f
 def run_alone(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], seconds: float, given: bytes = b"", errors: int = STDOUT
 ) -> CommandEnd:
-    """Run a program on the input `given`, and kill what its process group has left when it ends.
+    """Run a program on the input `given`, and kill the rest of its process group when it ends.
 
-    `out` has what it wrote to stdout and, by default, to stderr. Raises `OSError` and `ValueError` if it cannot be
-    started.
+    `out` has its text on stdout and, by default, on stderr. Raises `OSError` and `ValueError` if it cannot be started.
     """
     with TemporaryFile() as stdin, TemporaryFile() as out:
         stdin.write(given)
@@ -172,7 +171,7 @@ class Printing:
         self._late = False
 
     def end(self) -> CommandEnd:
-        """Wait for its end. `out` is what has not been read yet."""
+        """Wait for its end. `out` is the unread output."""
         rest, code = self.out.read(), self._process.wait()
         self._errors.seek(0)
         return CommandEnd(None if self._late else code, rest, self._errors.read(_LONGEST))

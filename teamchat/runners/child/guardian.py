@@ -14,8 +14,8 @@ as the last line teamchat removes the turn's private folder itself; without it t
 closes the socket, which no other process has.
 
 Agent CLIs start their tools in sessions of their own, so a process group is not enough: as child subreaper (Linux) the
-guardian inherits every orphan of the tree and finds them all by their parents. Where there is no subreaper (macOS) it
-looks at the tree before it ends anything, and remembers.
+guardian inherits every orphan of the tree and finds them all by their parents. Without a subreaper (macOS) it looks at
+the tree before it ends anything, and remembers.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ END_S = 2.0  # how long to insist on SIGKILL: a process in an uninterruptible wa
 FIRST_PID = 2  # the lowest number of a process that is one of ours
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # orders come through the socket alone
 STARTED = "import sys; sys.path.append(sys.argv[1]); import guardian; guardian.main(int(sys.argv[2]))"
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of <sys/prctl.h>
-DESCRIPTORS = 4  # that a guardian is given: a folder and three streams
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # from <sys/prctl.h>
+DESCRIPTORS = 4  # descriptors given to a guardian: a folder and three streams
 INT_BYTES = 4
-MARK_BITS = 59  # of a turn's limit; the bits above say how many turns are around it
+MARK_BITS = 59  # the bits of a turn's limit; those above say how many turns are around it
 MARKS = (1 << MARK_BITS) - 55  # a prime
 OUTERMOST, INNERMOST = 15, 8  # the bits above of a turn that no other one is around, and of the deepest one
 GO, UNTIL = b"go", b"until "
@@ -222,7 +222,7 @@ def _read(path: str) -> bytes:
 
 
 def below(root: int, table: dict[int, tuple[int, str]]) -> dict[int, str]:
-    """Find the descendants of `root`: pid -> name. A number below 2, of which every process descends, has none."""
+    """Find the descendants of `root`: pid -> name. A number below 2 has none, as every process descends from it."""
     descendants: dict[int, str] = {}
     frontier = {root} if root >= FIRST_PID else set()
     while frontier:
@@ -335,7 +335,7 @@ class Guardian:
     def tree(self) -> dict[int, str]:
         """List the live processes of the agent's tree: below this process, or seen there before."""
         if self.childless and self.inherits:
-            return {}  # without a look at all processes of the system, of which there may be many
+            return {}  # avoids looking at all processes of the system, which may be many
         table = processes()
         known = {pid: name for pid, name in self.seen.items() if table.get(pid, (0, ""))[1] == name}
         self.seen = known | below(os.getpid(), table)

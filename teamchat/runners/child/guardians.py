@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from teamchat.runners.child import guardian
 from teamchat.runners.environment import for_child
 
-START_S = 30.0  # for a guardian to start; it takes 20 milliseconds
+START_S = 30.0  # how long a guardian may take to start; it takes 20 milliseconds
 Guardian = tuple["subprocess.Popen[bytes]", socket.socket]
 """The process of a guardian, and the socket to it."""
 
@@ -50,7 +50,7 @@ class Guardians:
         return given
 
     def dismiss(self) -> None:
-        """Let the one that was started ahead end: no agent is to start soon."""
+        """Let the guardian that was started ahead end: no agent will start soon."""
         if self._ahead:
             end(*self._ahead)
             self._ahead = None
@@ -81,7 +81,7 @@ def _given(started: Guardian, folder: int, streams: Sequence[int]) -> Guardian:
     try:
         socket.send_fds(control, [b"+"], [folder, *streams])
         control.settimeout(START_S)
-        if not control.recv(1):  # that it has them
+        if not control.recv(1):  # confirms that it has the descriptors
             raise ConnectionResetError  # noqa: TRY301 (as a broken socket does)
     except BaseException:
         end(*started)

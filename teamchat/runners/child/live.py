@@ -35,7 +35,7 @@ from teamchat.runners.child.running import (
 )
 
 LOOK_S = 0.5  # how often the process is checked between two turns
-CLOSE_S = 2.0  # for the CLI to exit by itself once its input has ended
+CLOSE_S = 2.0  # how long the CLI may take to exit once its input has ended
 
 
 class LiveAgent:
@@ -46,7 +46,7 @@ class LiveAgent:
         self.scratch: Path | None = None
         self.process: ChildProcess | None = None
         self._chunks: AsyncGenerator[Chunk | CutShort, None] | None = None
-        self._read = 0  # bytes of the file of its output
+        self._read = 0  # bytes read of its output file
         self._pending: deque[memoryview] = deque()  # cut without a copy: a prompt may be many MB
         self._ended = False
         self._before: Collection[int] = ()  # the processes that it already runs when its turn begins
@@ -68,7 +68,7 @@ class LiveAgent:
         return not self._ended and (self.process is None or self.process.exit is None)
 
     def turn(self, what: Launch) -> LiveTurn:
-        """Begin a turn in this process, which is started if necessary.
+        """Begin a turn in this process, and start the process if necessary.
 
         Raises `SpawnFailed`, also when the process has ended, and the errors of `what.prepare`.
         """
@@ -122,7 +122,7 @@ class LiveAgent:
         except BlockingIOError:
             loop.add_writer(self.process.stdin, self._pump)
         except OSError:
-            self._pending.clear()  # it has ended: the turn reports that
+            self._pending.clear()  # the process has ended: the turn reports that
 
     def end_input(self) -> None:
         """Let it exit once it has finished its work."""

@@ -70,12 +70,12 @@ def _path_of(folder: int, path: Path) -> Path:
 
 
 POLL_S = 0.02  # between two looks at the output: an agent's turn takes seconds
-READ_BYTES = 128 * 1024  # at a time, so that a flood of short lines leaves time for others
-DRAIN_S = 30.0  # for what a flood has left up to its limit; short lines can cost much more to read than to write
-SETTLE_S = 5.0  # for a guardian to end a tree whose teamchat was killed; it takes two
-DEAF_S = 10.0  # for a guardian to answer, on a busy machine, beyond the time of its work
-START_S = 30.0  # for the guardian to start the agent; it takes milliseconds
-PIPE_BYTES = 1 << 20  # that stderr has room for until it is read: the most that Linux gives without rights
+READ_BYTES = 128 * 1024  # bytes per read, so that a flood of short lines leaves time for others
+DRAIN_S = 30.0  # how long the rest of a flood is read; short lines can cost much more to read than to write
+SETTLE_S = 5.0  # how long a guardian may take to end a tree whose teamchat was killed; it takes two seconds
+DEAF_S = 10.0  # how long a guardian may take to answer on a busy machine, beyond the time of its work
+START_S = 30.0  # how long the guardian may take to start the agent; it takes milliseconds
+PIPE_BYTES = 1 << 20  # room for unread stderr: the most that Linux gives without rights
 EMPTIED = Failure(
     FailureKind.AGENT,
     "emptied its own standard output by opening it again, so its reply is not whole: "
@@ -91,12 +91,12 @@ class ChildProcess:
         self.exit: Exit | None = None
         self.pid = 0
         self.folder = launch.folder
-        self.stdin: int | None = None  # to be written by whoever has started a process that stays
+        self.stdin: int | None = None  # the input of a process that stays; whoever started it writes there
         self._launch = launch
         self._buffer = b""
         self._hurried = self._was_stopped = False
-        self._deaf_at = math.inf  # when a guardian that was told to end its tree can no longer be hearing
-        self._limit = self._left = launch.max_output  # to be written at most, and to be read still
+        self._deaf_at = math.inf  # when a guardian that was told to end its tree counts as deaf
+        self._limit = self._left = launch.max_output  # bytes that may be written, and bytes that may still be read
         self._readers: dict[Literal["out", "err"], BinaryIO] = {}
         self._piped: tuple[int, BinaryIO] | None = None  # the end of stderr's pipe, and the file for what it has
         try:
@@ -109,7 +109,7 @@ class ChildProcess:
             raise SpawnFailed(start_error(error)) from error
         try:
             self._begin()
-            report, self._buffer = first_report(self._control)  # that the agent runs, after a few milliseconds
+            report, self._buffer = first_report(self._control)  # the agent runs; this takes a few milliseconds
             self._control.setblocking(False)
             self.pid = report["pid"]
         except (OSError, ValueError) as error:
@@ -392,14 +392,14 @@ def first_report(control: socket.socket) -> tuple[dict[str, int], bytes]:
 
 
 def _longest_end() -> float:
-    """Return the seconds in which a guardian ends everything that still runs when its socket is closed."""
+    """Return how many seconds a guardian takes to end everything that still runs when its socket is closed."""
     return guardian.ABANDONED_GRACE_S + guardian.END_S + DEAF_S
 
 
 def make_private(folder: Path) -> None:
     """Make the folder of a turn, and the folder of all turns, for the user alone if they are missing."""
     with contextlib.suppress(FileExistsError):
-        folder.parent.mkdir(mode=0o700, parents=True)  # by itself: a parent that is made with it does not get the mode
+        folder.parent.mkdir(mode=0o700, parents=True)  # separately: parents that mkdir makes do not get the mode
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
@@ -416,7 +416,7 @@ async def _first_of(event: asyncio.Event, seconds: float) -> None:
 
 
 def read_more(reader: BinaryIO, most: int) -> bytes:
-    """Read what was written to a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
+    """Read the new bytes of a file of output since the last read, in pieces of `READ_BYTES` or fewer."""
     size = min(READ_BYTES, most)
     data = reader.read(size)
     if not data and os.fstat(reader.fileno()).st_size < reader.tell():

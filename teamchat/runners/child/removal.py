@@ -24,10 +24,10 @@ _ALL = stat.S_IRWXU
 
 
 def remove(*folders: str | os.PathLike[str] | bytes) -> str | None:
-    """Remove folders with all that is in them, or what is in their place, up to the first that cannot be removed.
+    """Remove folders with their content, or files in their place, up to the first that cannot be removed.
 
-    Returns a sentence about that one, or None. Raises nothing. What cannot be removed stays below its folder, for a
-    later call; the last folder is there for as long as something of the others is.
+    Returns a sentence about that one, or None. Raises nothing. Files that cannot be removed stay below their folder,
+    for a later call; the last folder stays as long as anything of the others.
     """
     for folder in folders:
         if problem := _remove(folder):
@@ -85,7 +85,7 @@ class _Removal:
         return False
 
     def _empty(self, place: int, name: str, top: int | None = None) -> None:
-        """Remove what is in a folder. The folders in it move up to `top`; without one it is the top itself."""
+        """Remove the content of a folder. The folders in it move up to `top`; without one it is the top itself."""
         with self._noting(), _entered(place, name) as folder, os.scandir(folder) as entries:
             for entry in entries:
                 if time.monotonic() > self.until:

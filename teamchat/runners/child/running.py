@@ -14,9 +14,9 @@ from teamchat.runners.untrusted.file_changes import FileChanges, NoCheckpoint, W
 
 LIVE = ".live"  # the folder of a kept process is named after its first turn, with this suffix
 BEGINS = "begins"  # this file in the folder of a kept process's turn has the offset at which the turn's output begins
-FIRST_LINE = b"The output of a turn of teamchat begins below.\n"  # of the file `stdout`; the agent's own follows it
-# An agent that writes without end is killed before it fills the disk. Bytes that are no UTF-8 take three times the room
-# in the store, and a value of SQLite's has at most 1,000,000,000.
+FIRST_LINE = b"The output of a turn of teamchat begins below.\n"  # begins `stdout`; the agent's own output follows
+# An agent that writes without end is killed before it fills the disk. Bytes that are not UTF-8 take three times the
+# room in the store, and an SQLite value has at most 1,000,000,000.
 MAX_OUTPUT_BYTES = 256 * 1024**2
 
 
@@ -29,7 +29,7 @@ class Identity(Struct, frozen=True):
 
 
 class Stays(Protocol):
-    """The place of a turn without a process of its own: a process for many turns, or a host. Raises `SpawnFailed`."""
+    """The place of a turn that has no process of its own: a process for many turns, or a host. Raises `SpawnFailed`."""
 
     def turn(self, what: Launch, /) -> Running: ...
 
@@ -62,7 +62,7 @@ class Launch(Struct, frozen=True):
     """
     stop: StopRule = field(default_factory=StopRule)
     max_output: int = MAX_OUTPUT_BYTES
-    """The most that `stdout` and `stderr` may have together, in bytes."""
+    """The largest size of `stdout` and `stderr` together, in bytes."""
     identity: Identity = Identity("", "")
     stays: Stays | None = None
     """With it the turn runs in a process that outlives it, whose standard input is left open."""
@@ -73,15 +73,15 @@ class Launch(Struct, frozen=True):
     version: str | None = None
     """The version of the installed program, where it is known."""
     login: tuple[str, ...] | None = None
-    """The names of the variables that its login is from, as `Login` has them."""
+    """The names of the variables that hold its login, as in `Login`."""
     real_cwd: Path | None = None
     """The place where `cwd` must really be; None lets it be anywhere."""
     starts_in: Path | None = None
-    """The folder in which the process starts; None for `cwd`."""
+    """The folder where the process starts; None for `cwd`."""
     may_write: bool = True
-    """False where its CLI bounds it to reading."""
+    """Whether it may write; False where its CLI bounds it to reading."""
     tree: WorkTree | NoCheckpoint | None = None
-    """The work tree before the turn, or why that is not known."""
+    """The work tree before the turn, or why it is unknown."""
     lease: Lease | None = None
     """With it the process runs at most until then, or until the time that `ChildProcess.renew` sets."""
 
@@ -117,7 +117,7 @@ class Exit(Struct, frozen=True):
     version: str | None = None
     """The version of a recorded process's CLI; "" if it was not known."""
     login: tuple[str, ...] | None = None
-    """The variables that a recorded process's login was from, as `Login` has them."""
+    """The variables that held a recorded process's login, as in `Login`."""
     changed: tuple[str, ...] = ()
     """Files that run things and changed while it ran, relative to where it ran."""
     not_all_looked_at: bool = False

@@ -59,9 +59,9 @@ class LineFramer:
 
     def __init__(self, longest: int = ESCAPED * LONGEST_REPLY) -> None:
         self._longest = longest
-        self._open: list[bytes] = []  # of the line that is open
-        self._head = b""  # of one that is too long; then `_open` has its end
-        self._size = self._held = 0  # bytes of the line, and those in `_open`
+        self._open: list[bytes] = []  # pieces of the open line
+        self._head = b""  # the beginning of a line that is too long; `_open` has its end
+        self._size = self._held = 0  # bytes of the line, and of `_open`
 
     def push(self, chunk: bytes) -> list[bytes]:
         """Return the lines that this chunk completes, without their newlines."""
@@ -112,14 +112,14 @@ def framer_of(parser: EventParser) -> Framer:
 
 
 _TEXTS = (TextDelta, Text, Thinking)
-_NO_SIGNS = (Retry, Note)  # of life
+_NO_SIGNS = (Retry, Note)  # events that are no signs of life
 _ACTED_ON = (Retry, Done, VendorSession)
 SILENT = "silent for"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
 TAIL_BYTES = 64 * 1024
-TICK_S = 0.1  # before a clock is judged: what was written until then is read meanwhile
-ANSWERED_S = 0.7  # of silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
+TICK_S = 0.1  # the wait before a clock is judged: output of that time is read meanwhile
+ANSWERED_S = 0.7  # silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
 LATE_S = 0.5  # a check that comes later than this may find unread output
 
 
@@ -169,7 +169,7 @@ class Stopper:
     """Stops a turn from outside: `request` once for the soft way, twice for SIGKILL at once.
 
     After a first request with `only_turn`, whatever waits behind the turn still runs. Any thread and a signal's handler
-    may request it. A request also reaches the stoppers `within` this one, each of which stops one turn of several.
+    may request it. A request also reaches the stoppers `within` this one; each stops one turn of several.
     """
 
     def __init__(self) -> None:
@@ -353,7 +353,7 @@ class _Turn:
             events = tuple(self.parser.feed(*lines))
         else:
             events = tuple(event for line in lines for event in self.parser.feed_stderr(line))
-        # CLIs print much that is no event of ours while they think or write a tool's input; stderr is only noise
+        # CLIs print many lines without an event while they think or write a tool's input; stderr is only noise
         signs = len(events) - sum(isinstance(event, _NO_SIGNS) for event in events)
         if signs or (stream == "out" and len(events) < len(lines)):  # no line has two retries or notes
             self._lives()
@@ -394,7 +394,7 @@ class _Turn:
         while True:
             self.rests_until = math.inf if self.cut or self.process.exit else self._due()
             if not self._is_to_stop():
-                # no tick while nothing is due: what the agent does meanwhile makes each of them expensive
+                # no tick while nothing is due: the agent's work makes each tick expensive
                 await alarm.sleep(max(self.rests_until - time.monotonic(), 0))
             self.rests_until = -math.inf
             before = time.monotonic()
@@ -528,7 +528,7 @@ async def run_turn(
     patience: Mapping[FailureKind, int] = NO_LIMITS,
     resumes: str | None = None,
 ) -> TurnEnd:
-    """Follow `process` to its end and judge it; `emit` gets all events; those that were read together come together.
+    """Follow `process` to its end and judge it; `emit` gets all events; events read together come together.
 
     `patience` is how many retries of its own, by their kind, the CLI may report before it is ended.
     It is also ended when it continues another vendor session than `resumes`.

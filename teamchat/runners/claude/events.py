@@ -47,9 +47,9 @@ _REFUSED = regex(
     r"|Cannot .* while in plan mode"
 )
 _GOES_ON = frozenset({"tool_use", "pause_turn"})  # reasons for which a message stops and the turn does not
-_CUT = frozenset({"max_tokens", "pause_turn"})  # of these the next message continues its text (2.1.330)
+_CUT = frozenset({"max_tokens", "pause_turn"})  # the next message continues the text of these (2.1.330)
 _ASKS = "AskUserQuestion"
-_NO_REFUSALS = frozenset({"interrupted", "cancelled"})  # of the reasons for which a tool does not run (2.1.330)
+_NO_REFUSALS = frozenset({"interrupted", "cancelled"})  # reasons why a tool did not run that are no refusals (2.1.330)
 
 
 class ClaudeEvents(JsonEvents):
@@ -60,12 +60,12 @@ class ClaudeEvents(JsonEvents):
         self._denied: set[str] = set()
         self._offered: frozenset[str] | None = None
         self._requests = Requests()
-        self._told: Usage | None = None  # by the last `UsedSoFar`
+        self._told: Usage | None = None  # the usage of the last `UsedSoFar`
         self._message: object = None  # the id of the member's last message
-        self._row = ""  # the row of the session's record that has its end (the same name in both: 2.1.330)
+        self._row = ""  # the row of the session's record with its end (the same name in both: 2.1.330)
         self._since = 0  # the first of its texts in `said`
         self.models_in: list[object] | None = None  # what each model has used, as the results of this turn report it
-        self._streams = False  # in this turn: then an answer is not whole before its stream says so
+        self._streams = False  # whether this turn streams: then an answer is not complete before its stream says so
         self._calls_tools = False  # the message that is being streamed
         self._is_cut = False  # the last message: the next one continues its text
 
@@ -92,9 +92,9 @@ class ClaudeEvents(JsonEvents):
             case {"type": "assistant", "message": {"content": list(blocks), **message}}:
                 synthetic = "error" in event or message.get("model") == "<synthetic>"
                 if not synthetic:
-                    # What the message of some blocks tells beside them.
+                    # The facts in a message beside its blocks.
                     name = message.get("id")
-                    if "id" in message:  # of a request that was not streamed
+                    if "id" in message:  # a request that was not streamed
                         self._requests.begins(name, message.get("usage"), parent)
                         yield from self._used_so_far()
                     if parent is None and (name is None or name != self._message):
@@ -133,7 +133,7 @@ class ClaudeEvents(JsonEvents):
             case {"type": "message_start", **rest}:
                 message = rest.get("message")
                 self._begin(message.get("id") if isinstance(message, dict) else None)
-                self.forget()  # what was streamed and never finished belongs to a request that is repeated
+                self.forget()  # unfinished streamed text belongs to a request that is repeated
                 self.answered = self._calls_tools = False
             case {"type": "content_block_start", "content_block": {"type": "tool_use"}}:
                 self._calls_tools = True
@@ -271,7 +271,7 @@ class ClaudeEvents(JsonEvents):
             case {"errors": [str(), *_] as errors}:
                 kind = FailureKind.BUDGET if event.get("subtype") == "error_max_budget_usd" else None
                 self.fail("; ".join(error for error in errors if isinstance(error, str)), kind=kind)
-            case {"error": {"message": str(message)}}:  # of Qwen Code (0.24.4), which prints events of this shape
+            case {"error": {"message": str(message)}}:  # Qwen Code (0.24.4) prints events of this shape
                 self.fail(message)
             case _:
                 reason = event.get("result") or event.get("subtype") or "no reason given"

@@ -1,4 +1,4 @@
-"""The folders of a project in Claude's view: those up to its root, and the one that its notes are about (2.1.330)."""
+"""The folders of a project in Claude's view: all up to its root, and the folder that its notes are about (2.1.330)."""
 
 from __future__ import annotations
 

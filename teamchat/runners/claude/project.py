@@ -86,7 +86,7 @@ def _copied(job: Job) -> dict[str, bytes]:
     for number, folder in enumerate(folder for folder in upwards if folder != own):
         for path in _files(folder / ".claude"):
             name = path.relative_to(folder / ".claude").as_posix()
-            # a subagent has its name from its text, whatever its file is called
+            # a subagent's name is in its text, whatever the name of its file
             place = name.replace("agents/", f"agents/{number}-", 1) if name.startswith("agents/") else name
             content = _content(path, name, root or folder) if place not in contents else None
             if content is None:

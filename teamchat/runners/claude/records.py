@@ -19,7 +19,7 @@ from teamchat.runners.homes.records import first_lines, is_folder, longer_than_r
 from teamchat.runners.untrusted.regular_files import open_regular
 
 _NO_NAME = regex(r"[^A-Za-z0-9]")
-_LONGEST_NAME = 200  # of a folder; Claude cuts a longer one there, and puts "-" and a hash behind it
+_LONGEST_NAME = 200  # characters of a folder's name; Claude cuts a longer one there, and puts "-" and a hash behind it
 _OWN_WORDS = regex(
     r"(?:<(command-(?:name|message|args)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)"
     r"|system-reminder)>.*?</\1>\s*)*",
@@ -29,7 +29,7 @@ _OWN_WORDS = regex(
 
 
 def kept_in(env: Mapping[str, str], cwd: Path) -> Iterator[KeptSession]:
-    """List the sessions that Claude finds in that folder, newest first. Those of its subagents are left out."""
+    """List the sessions that Claude finds in that folder, newest first. Rows of its subagents are left out."""
     here = os.path.realpath(cwd)
     projects, name = claude_folder(env) / "projects", _NO_NAME.sub(_dashes, here)
     folders = projects.glob(f"{name[:_LONGEST_NAME]}-*") if len(name) > _LONGEST_NAME else [projects / name]
@@ -50,8 +50,8 @@ class _Row(Struct):
 def continued_rows(env: Mapping[str, str], session: str) -> Collection[str] | None:
     """Return the ids of the rows that the next turn of a session continues; None if its record cannot be read.
 
-    These are the last row of the record and all above it. Two turns at the same time begin at the same row, and the one
-    that ends first is not above the other (2.1.330).
+    These are the last row of the record and all above it. Two turns at the same time begin at the same row, and the
+    first to end is not above the other (2.1.330).
     """
     decode, parents, last = Decoder(_Row).decode, dict[str, str | None](), None
     try:

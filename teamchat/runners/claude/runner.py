@@ -39,7 +39,7 @@ from teamchat.runners.untrusted.json import listed, scalar
 
 ACCESS: Mapping[Access, tuple[str, ...]] = MappingProxyType(
     {
-        "read": ("--permission-mode", "default"),  # which a rule of the user's widens: its tools are named one by one
+        "read": ("--permission-mode", "default"),  # a user's rule may widen it: its tools are named one by one
         "edit": ("--permission-mode", "acceptEdits"),
         "full": ("--dangerously-skip-permissions",),
     }

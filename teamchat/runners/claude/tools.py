@@ -63,7 +63,7 @@ def tools(job: Job) -> tuple[tuple[str, ...], dict[Path, bytes]]:
 def _unseen(job: Job) -> dict[str, object]:
     """List the servers that Claude does not find under the member's arguments, for a member that has all of the user's.
 
-    `--setting-sources user` leaves out those of the folder, and `--strict-mcp-config` leaves out all (2.1.330).
+    `--setting-sources user` leaves out the folder's, and `--strict-mcp-config` leaves out all (2.1.330).
     """
     if job.servers is not None or job.project_settings:
         return {}

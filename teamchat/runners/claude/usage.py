@@ -49,7 +49,7 @@ def usage_of(result: dict[str, object], models: list[object] | None, requests: R
     """Return the usage of the whole turn and its subagents; unknown if nothing is reported.
 
     `usage` of a `result` lacks the subagents. `modelUsage` and `total_cost_usd` add up over a process (2.1.260) or a
-    session (2.1.330). `models` is what the turn's results have in `model_usage_since_last_result`, which 2.1.330
+    session (2.1.330). `models` is the value of `model_usage_since_last_result` in the turn's results, which 2.1.330
     reports; None if they lack it (2.1.260).
     """
     own, asked = _sum([result.get("usage")], _NAMES), requests.usage() or Usage()

@@ -1,6 +1,6 @@
 """Codex's configuration, as far as a member's access, tools and login bear on it (observed at 0.169.0).
 
-A member that only reads goes without MCP servers but those that it is given. They run outside Codex's sandbox, so a
+A member that only reads has no MCP servers except the ones that it is given. They run outside Codex's sandbox, so a
 tool of theirs that the user's settings approve can write whatever the sandbox forbids. A server can only be switched
 off by its name, and with a transport of the kind it has. So every file that may name one has to be understood. Codex
 reads TOML 1.1, `tomllib` only 1.0: `read` is refused where a file of the user's or the machine's is beyond that. A
@@ -26,7 +26,7 @@ ON = 'enabled=true,default_tools_approval_mode="approve"'
 AWAITED = f"required=true,startup_timeout_sec={git_server.STARTS_IN_S}"  # else the first tool calls come too early
 
 DEEPEST = 80  # parts of a key; Codex 0.150 to 0.169 refuse the file with a deeper one (observed)
-FILES = 8  # whose tables are kept: hardly anybody has more
+FILES = 8  # how many files' tables are kept: hardly anybody has more
 PROFILE = ".config.toml"
 SYSTEM = Path("/etc/codex/config.toml")
 
@@ -96,7 +96,7 @@ def root_of(cwd: Path) -> Path:
 
 
 def user_files(env: Mapping[str, str]) -> Iterator[Path]:
-    """List the system's file, the user's, and those of the user's profiles."""
+    """List the system's file, the user's, and the files of the user's profiles."""
     yield from (SYSTEM, home(env) / "config.toml")
     names: list[str] = []
     with suppress(OSError):
@@ -124,5 +124,5 @@ def loaded(file: Path) -> dict[str, object]:
 
 @lru_cache(FILES)
 def _tables(text: str) -> dict[str, object]:
-    """Parse the tables of a text. A turn asks for those of each file five times."""
+    """Parse the tables of a text. A turn asks for the tables of each file five times."""
     return loads(text, DEEPEST)

@@ -145,7 +145,7 @@ def _action(item: dict[str, object]) -> str:
 
 
 def _inside_shell(command: str) -> str:
-    """Unwrap `ls -la` of `/bin/bash -lc 'ls -la'`, in which Codex wraps every command."""
+    """Unwrap `ls -la` from `/bin/bash -lc 'ls -la'`: Codex wraps every command so."""
     if match := _PLAINLY_WRAPPED.fullmatch(command):  # nearly all are; `shlex` takes a hundred times as long
         return match[1]
     if len(command) > 4_000:  # too long for one line anyway

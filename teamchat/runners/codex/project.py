@@ -18,8 +18,8 @@ from teamchat.runners.untrusted.regular_files import read_regular_text
 from teamchat.runners.untrusted.toml import in_toml
 
 NAMES = ("AGENTS.override.md", "AGENTS.md")
-MOST_INSTRUCTIONS = 32 * 1024  # bytes that Codex reads of a project's AGENTS.md where the user says nothing else
-LARGEST = 100_000  # bytes of what is handed over, as TOML; the kernel takes 131,071 for one argument
+MOST_INSTRUCTIONS = 32 * 1024  # bytes of AGENTS.md that Codex reads unless the user changes it
+LARGEST = 100_000  # bytes of the text handed over, as TOML; the kernel takes 131,071 for one argument
 CUT = "\n[teamchat cut the rest, which does not fit in an argument]"
 
 

@@ -38,7 +38,7 @@ WORKSPACE = (  # whatever the user's configuration adds to it
     *(
         "-c",
         "sandbox_workspace_write.exclude_slash_tmp=true",
-    ),  # it is everybody's; the turn's own TMPDIR stays writable
+    ),  # everybody shares /tmp; the turn's own TMPDIR stays writable
     *("-c", "sandbox_workspace_write.writable_roots=[]"),
     *("-c", "sandbox_workspace_write.network_access=false"),
 )
@@ -89,7 +89,7 @@ class CodexRunner(Runner):
         stays_in="~/.codex/sessions",
         used=used_in,
         kept=kept_in,
-        any_folder="0.169.0",  # of older ones nothing is known
+        any_folder="0.169.0",  # older versions are unknown
     )
 
     def prepare(self, prompt: str, *, typed: range, exists: Callable[[str], bool]) -> Prepared:

@@ -19,7 +19,7 @@ from teamchat.runners.untrusted.regular_files import open_regular
 
 DEEPEST_SKILL = 6  # folders below one of the places, as Codex itself looks; a plugin's skills lie deeper
 MOST_SKILLS = 2000  # folders that are looked into in one place
-HEAD = 16 * 1024  # bytes of a file in which its name is looked for
+HEAD = 16 * 1024  # bytes of a file that may have its name
 EVERY = "*"  # stands for any name: that of a skill whose own cannot be told
 _NAME = regex(r"^name:[ \t]*(?P<quote>[\"']?)(?P<name>[\w:-]+)(?P=quote)[ \t\r]*$", re.MULTILINE | re.ASCII)
 
@@ -34,7 +34,7 @@ def known_skills(cwd: Path, env: Mapping[str, str]) -> Callable[[str], bool]:
 
 
 def skill_names(cwd: Path, env: Mapping[str, str]) -> frozenset[str]:
-    """List the names of the skills that Codex would find from `cwd`, by which a prompt may mention them."""
+    """List the names of the skills that Codex would find from `cwd`: a prompt may mention them."""
     return frozenset(name for place in _places(cwd, env) for name in _names_in(place))
 
 

@@ -1,6 +1,6 @@
 """The total usage of a Codex session, from its own file (observed at 0.169.0).
 
-Codex's events count tokens over a session, including those that a person has used there by hand. The file says how
+Codex's events count tokens over a session, including tokens that a person has used there by hand. The file says how
 many those were. It is an internal file of Codex: if it is not as expected, nothing is known.
 """
 

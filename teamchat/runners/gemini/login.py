@@ -11,7 +11,7 @@ from teamchat.runners.base import Login
 from teamchat.runners.homes.folders import gemini_folder
 from teamchat.runners.homes.logins import elsewhere, is_there, stored, variables_login
 
-GEMINI_SWITCHES = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")  # each before any key, if it is "true"
+GEMINI_SWITCHES = ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")  # each goes before any key, if it is "true"
 GEMINI_OTHERS = ("GOOGLE_GEMINI_BASE_URL", "CLOUD_SHELL")
 GEMINI_FILES = ("oauth_creds.json", "gemini-credentials.json")
 

@@ -6,7 +6,7 @@ that off, and the variables of a file cannot be listed beforehand. So Node loads
 the files do not exist, whenever they are written and whatever they contain, and a broken settings file stops no turn.
 The user's files, in the home folder, are read as in the plain CLI.
 
-This module also brings teamchat's git server to a member that has it, for which Gemini has no flag.
+This module also brings teamchat's git server to a member that has it, because Gemini has no flag for that.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ require("node:module").syncBuiltinESMExports();
 
 
 def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """Build the variables with which Node loads the module first, and the module's file; nothing if nothing changes.
+    """Build the variables that make Node load the module first, and the module's file; nothing if nothing changes.
 
     `defaults` are settings below the user's. Gemini takes them only from a file that nobody but root can change, or
     that is not there when it looks who owns it.

@@ -49,7 +49,7 @@ ACCESS_NOTES: Mapping[Access, str] = MappingProxyType(
     }
 )
 SYSTEM_POLICIES = (Path("/etc/gemini-cli/policies"), Path("/Library/Application Support/GeminiCli/policies"))
-_ENDS_A_PATH = regex(r"[\s\\,;!?()\[\]{}]")  # where no backslash stands before it
+_ENDS_A_PATH = regex(r"[\s\\,;!?()\[\]{}]")  # unless a backslash stands before it
 _MENTION = regex(mention(r"[^\s,;!?()\[\]{}]"), re.ASCII)  # an `@` right before one of these was seen to stay text
 READS = "GEMINI.md of its folder and of the user, the user's "
 
@@ -81,7 +81,7 @@ class GeminiRunner(Runner):
 
     def command(self, job: Job) -> Command:
         argv = [*job.program, "--output-format", "stream-json", *ACCESS[job.access], *started(job)]
-        # one process less, and signals reach it; and no folders of an editor whose terminal teamchat runs in
+        # one process less, and signals reach it; and no folders from an editor that teamchat runs inside
         env = {"GEMINI_CLI_NO_RELAUNCH": "true", "NO_COLOR": "1", "GEMINI_CLI_IDE_WORKSPACE_PATH": ""}
         files = {}
         if rules := policy(job):

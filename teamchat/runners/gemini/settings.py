@@ -25,7 +25,7 @@ ALLOW = 'decision = "allow"\npriority = 200\n'
 
 
 def servers(env: Mapping[str, str]) -> dict[str, object]:
-    """List the MCP servers that the user has set up, and those of the user's extensions."""
+    """List the MCP servers that the user has set up, and the servers of the user's extensions."""
     folder = gemini_folder(env)
     extensions = sorted(folder.glob("extensions/*/gemini-extension.json"))
     tables: dict[str, object] = {}

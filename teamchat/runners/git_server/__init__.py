@@ -1,7 +1,7 @@
 """teamchat's own read-only git for members: an MCP server on stdin and stdout that an agent CLI starts.
 
 `repository.py` says how a repository that may be hostile is read, `commands.py` has the five tools, and `serve.py`
-speaks the protocol. It alone needs the package `mcp`, which is an extra of the installation.
+speaks the protocol. It alone needs the package `mcp`, an extra of the installation.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 NAME = "teamchat"
 """The server's name in a CLI's configuration: its tools are `mcp__teamchat__git_log`, or `mcp_teamchat_git_log`."""
-STARTS_IN_S = 60  # at most, of the CLIs' own limits; it takes about a second
+STARTS_IN_S = 60  # the longest start that the CLIs are told to allow; it takes about a second
 _NEEDED = "2"  # the major version of `mcp`
 
 
 def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Build the command by which an agent CLI gets the server for the repository around `cwd`.
+    """Build the command that gives an agent CLI the server for the repository around `cwd`.
 
     git finds the files in `folder` in place of the repository's configuration. Whoever can write there can make git run
     a program, so it lies where no agent works. git itself is looked for now, by the member's environment: a program
@@ -32,7 +32,7 @@ def server_command(cwd: Path, folder: Path, env: Mapping[str, str]) -> tuple[str
 
 
 def missing(env: Mapping[str, str]) -> tuple[str, str | None] | None:
-    """Say what the server lacks on this machine, and the command that gets it; None where it lacks nothing."""
+    """Say what the server lacks on this machine, and how to get it; None if it lacks nothing."""
     from importlib import metadata
 
     if find_git(env) is None:

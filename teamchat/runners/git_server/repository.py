@@ -54,7 +54,7 @@ class Repository(Struct, frozen=True):
         if top is None:
             raise GitError(f"{folder} is not in a git repository")
         own = (top / ".git").resolve()
-        if own.is_file():  # of a linked worktree or a submodule
+        if own.is_file():  # a linked worktree or a submodule
             own = (top / _pointed(top / ".git").removeprefix("gitdir:").strip()).resolve()
         common = (own / _pointed(own / "commondir")).resolve() if os.path.lexists(own / "commondir") else own
         return cls(Path(os.path.realpath(top)), own, common)

@@ -28,7 +28,7 @@ from teamchat.runners.git_server.output import GitError
 from teamchat.runners.git_server.repository import Git
 
 REFUSALS = (OSError, ValueError, RuntimeError)
-"""What the system raises for a path: `ValueError` for a null byte, `RuntimeError` for links that form a loop."""
+"""Errors that the system raises for a path: `ValueError` for a null byte, `RuntimeError` for links that form a loop."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Where Claude and Gemini keep the user's files (observed at 2.1.330 and 0.61.0).
+"""The folders where Claude and Gemini keep the user's files (observed at 2.1.330 and 0.61.0).
 
 Codex: `codex.configuration.home`; opencode: `opencode.configuration.user_files`.
 """
@@ -19,7 +19,7 @@ def claude_folder(env: Mapping[str, str]) -> Path:
 
 
 def claude_record(env: Mapping[str, str]) -> Path:
-    """Return the file in which Claude notes the user's MCP servers and the folders that the user trusts."""
+    """Return the file where Claude notes the user's MCP servers and the folders that the user trusts."""
     return Path(env.get("CLAUDE_CONFIG_DIR") or user_home(env)) / ".claude.json"
 
 

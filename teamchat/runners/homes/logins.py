@@ -49,7 +49,7 @@ def login_variables(runner: Runner, cwd: Path, env: Mapping[str, str], args: Col
 
 
 def with_source(failure: Failure | None, variables: tuple[str, ...] | None) -> Failure | None:
-    """Name the login in the failure of a turn whose login was refused; `variables` are those of `Login`.
+    """Name the login in the failure of a turn whose login was refused; `variables` are as in `Login`.
 
     Other failures are returned unchanged. A refused variable has no command as its hint: a new login does not help
     while the CLI still sends the variable.

@@ -9,7 +9,7 @@ from pathlib import Path
 from teamchat.runners.untrusted.json import decode
 from teamchat.runners.untrusted.regular_files import open_regular
 
-READ = 16 << 20  # bytes at the beginning of a record in which its first prompt is looked for: a picture may be in it
+READ = 16 << 20  # bytes of a record in which to look for its first prompt: a picture may be in it
 MOST = 200  # sessions that are listed
 
 

@@ -1,12 +1,12 @@
 """The configuration of one turn of opencode, and the user's settings that affect it (observed at 1.18.33).
 
-It is passed in OPENCODE_CONFIG_CONTENT, which overrides every file except those of the machine's administrator. The
+It is passed in OPENCODE_CONFIG_CONTENT, which overrides every file except the files of the machine's administrator. The
 last matching rule for a permission counts, and the agent's rules come after the user's. So a member's agent begins with
 a rule that denies everything, and ends with a copy of the user's denials.
 
 MCP servers are switched off by name, and rules are copied, so every file of the user's has to be understood. They are
-read as JSON5, which has all that opencode takes. No turn begins beside a file that is something else, or in which
-opencode would put the name of a server or a rule together.
+read as JSON5, which has all that opencode takes. No turn begins beside a file that is something else, or where opencode
+would put the name of a server or a rule together.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ AGENT = "teamchat"
 MACHINES = (Path("/etc/opencode"), Path("/Library/Application Support/opencode"))
 READ: Mapping[str, object] = {
     "*": "deny",
-    "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},  # as its own default asks
+    "read": {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"},  # opencode's own default asks
     **dict.fromkeys(("glob", "grep", "skill", "todowrite"), "allow"),
 }
 GIT = dict.fromkeys((".git", ".git/*", "*/.git", "*/.git/*"), "deny")  # its hooks and its configuration run programs
-_SUBSTITUTED = regex(r"\{(?=env:|file:)")  # before the text is read as JSON
+_SUBSTITUTED = regex(r"\{(?=env:|file:)")  # replaced before the text is read as JSON
 _EDITORS = frozenset({"write", "edit", "patch"})
 _TOOL_NAME = regex(r"[^\w-]", re.ASCII)
 
@@ -86,7 +86,7 @@ def _permission(job: Job) -> dict[str, object]:
 
 
 def _edited(cwd: Path) -> dict[str, str]:
-    """Build the rules for the files that its editor may write: those of the folder.
+    """Build the rules for the files that its editor may write: the files of the folder.
 
     opencode itself would allow the whole repository. A pattern is compared with the real path from the repository's
     top, or from `/` where opencode finds no repository, and its `*` and `?` stand for any text.
@@ -102,7 +102,7 @@ def _edited(cwd: Path) -> dict[str, str]:
 def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """List the denials in the user's rules, by permission."""
     for settings in _settings(env):
-        for name, on in table_of(settings, "tools").items():  # how rules were written before
+        for name, on in table_of(settings, "tools").items():  # the older way to write rules
             if on is False:
                 yield ("edit" if name in _EDITORS else name), {"*": "deny"}
         permission = settings.get("permission")
@@ -113,7 +113,7 @@ def _denied(env: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _settings(env: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    """Read the settings of the user's files and variable, without those that `misunderstood` names."""
+    """Read the settings of the user's files and variable, without files that `misunderstood` names."""
     for file in user_files(env):
         with suppress(OSError, ValueError):
             yield json5_in(file)

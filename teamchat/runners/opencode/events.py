@@ -56,7 +56,7 @@ class OpencodeEvents(JsonEvents):
     def __init__(self) -> None:
         super().__init__(VOICE)
         self._session: str | None = None
-        self._texts: dict[str, list[str]] = {}  # by the model's message: a text may come after the end of its step
+        self._texts: dict[str, list[str]] = {}  # by the model's message: text may come after the end of its step
         self._answer = ""
         self._broke_off: str | None = None
         self._used = Usage()

@@ -5,9 +5,8 @@ from a turn. Plugins are loaded a second time by code that looks at no variable:
 keeps a project's plugin from running in a turn of any access. So a turn in such a project is refused before it
 starts.
 
-opencode is a program of Bun. Bun obeys the `tsconfig.json` and `jsconfig.json` of the folder in which it starts,
-and of the folders above, for the program's own imports: their `paths` can replace any of them. So opencode starts
-in `/`.
+opencode is a program of Bun. Bun obeys the `tsconfig.json` and `jsconfig.json` of its start folder, and of the folders
+above, for the program's own imports: their `paths` can replace any of them. So opencode starts in `/`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """opencode (observed at 1.18.33): prompt on stdin, system text in an instruction file; whole blocks, no deltas.
 
-opencode has no sandbox. A list of permissions bounds a member: they are those of an agent that teamchat defines for the
-turn, in a configuration that is passed in a variable and overrides every file. `--auto` stands for full access.
+opencode has no sandbox. A list of permissions bounds a member: teamchat defines an agent with them for the turn, in a
+configuration that is passed in a variable and overrides every file. `--auto` stands for full access.
 """
 
 from __future__ import annotations

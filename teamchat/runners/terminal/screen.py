@@ -169,7 +169,7 @@ class Screen:
                 del self.rows[self.row + 1 :]
                 row = row[:at]
             case "J", 2 | 3:
-                # a cleared screen is a new sheet below what was shown; the cursor keeps its place on it
+                # a cleared screen is a new sheet below the old text; the cursor keeps its place on it
                 place = self.row - self._first
                 self._top = len(self.rows)
                 self.row = self._top - 1

@@ -24,14 +24,14 @@ from teamchat.runners.failures import ending
 from teamchat.runners.terminal.screen import COLUMNS, ROWS, Screen
 
 TICK_S = 0.1
-CLOSED_S = 2.0  # for a program to end that has closed its terminal
+CLOSED_S = 2.0  # how long a program may run on after it closed its terminal
 MAX_TEXT = 16 * 1024 * 1024
-MAX_LINE = 4000 if sys.platform == "linux" else 1000  # of a line that the system's own line editing takes (4096, 1024)
+MAX_LINE = 4000 if sys.platform == "linux" else 1000  # the longest line; the system's line editing takes 4096 or 1024
 READ_BYTES = 64 * 1024
 
 
 class Failed(Exception):
-    """Why there is no answer: a `FailureKind` and a reason that continues a sentence after the member's name."""
+    """The failure of an answer: a `FailureKind`, and a reason that continues a sentence after the member's name."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 
 class Tty:
-    """The program of `argv`, shown on `screen`; `on_life` is called when it writes, and when it takes what is typed.
+    """The program of `argv`, shown on `screen`; `on_life` is called when it writes, and when it takes typed text.
 
     Raises `Failed` when it cannot be started, and from everything that waits for it when it has ended. `stopped`
     makes the next wait raise `Stopped`.
@@ -135,7 +135,7 @@ class Tty:
         return self._edited is None and not termios.tcgetattr(self._fd)[3] & termios.ICANON
 
     def relimit(self) -> bool:
-        """Restore the system's line editing, without which there is no end of file; False if it was never off."""
+        """Restore the system's line editing, which an end of file needs; False if it was never off."""
         if self._edited is None:
             return False
         termios.tcsetattr(self._fd, termios.TCSANOW, self._edited)
@@ -158,7 +158,7 @@ class Tty:
             if time.monotonic() > until:
                 return False
             with contextlib.suppress(OSError):
-                os.read(self._fd, READ_BYTES)  # it may wait for that
+                os.read(self._fd, READ_BYTES)  # the program may wait for that
             time.sleep(0.01)
         return True
 
@@ -177,6 +177,6 @@ def _spawn(argv: list[str]) -> Any:
 
 
 def _as_a_shell_would() -> None:
-    """Restore the signals that Python ignores, and that a program would inherit so."""
+    """Restore signals that Python ignores; the program would inherit that."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -5,8 +5,8 @@ expensive `prompt_pattern` costs only this process's time. As an agent CLI does,
 writes one JSON object a line: `seen` (a sign of life), `ready`, `text` (as it comes), `note`, `answer`, `failed`.
 
 It waits for the program's prompt, pastes as a terminal would (in brackets if the program has asked for that, else as
-one line), and has the answer when the prompt is there again: never because of a silence. A prompt is the whole line in
-which the cursor stands, and counts when nothing follows it for an instant; the same words in a longer line do not.
+one line), and has the answer when the prompt is there again: never because of a silence. A prompt is the whole line of
+the cursor, and counts when nothing follows it for an instant; the same words in a longer line do not.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from teamchat.runners.terminal.tty import TICK_S, Failed, Stopped, Tty
 
 SETTLE_S = 0.3  # how long the prompt must stand there; programs write it at once
-ECHO_S = 0.15  # how long nothing must come after typing, when all of its echo is there or none
-SLOW_ECHO_S = 1.0  # and when some is there, or is the program's own: it may be busy, or take breaths in long lines
+ECHO_S = 0.15  # silence after typing, once its echo is complete or there is none
+SLOW_ECHO_S = 1.0  # the same with part of the echo, or the program's own text: it may be busy, or pause in long lines
 LONGEST_ECHO_S = 60.0
-LEAVE_S = 2.0  # for the program to end after it was told to, and half of it after its terminal was hung up
+LEAVE_S = 2.0  # how long the program may take to leave; half of it again after its terminal was hung up
 SEEN_S = 1.0
 MAX_PROMPT = 1000  # characters of a line that are looked at: a pattern's cost grows with them
-END_OF_FILE = b"\x04"  # as the system's line editing, readline and their like take it, in an empty line
+END_OF_FILE = b"\x04"  # ends an empty line's input, for the system's line editing, readline and their like
 
 
 class Typist:
@@ -39,7 +39,7 @@ class Typist:
         self.pattern = re.compile(pattern)
         self.submit, self.leave, self.ready_s = submit.encode(), leave, ready_s
         self.mark = (0, 0)
-        self.told = (0, 0)  # where what was told of the answer ends
+        self.told = (0, 0)  # where the reported part of the answer ends
         self.has_told = False
         self.seen_at = 0.0
         self.tty = Tty(argv, self.seen)
@@ -68,7 +68,7 @@ class Typist:
         return self._prompt() is not None and not self.tty.listen(SETTLE_S)
 
     def _line(self) -> str:
-        """Return the text before the cursor in its line, as far as it came after the mark."""
+        """Return the part of the cursor's line before the cursor that came after the mark."""
         row, column = self.mark
         if (self.screen.row, self.screen.column) < self.mark:
             return ""
@@ -93,7 +93,7 @@ class Typist:
         else:
             if len(lines) > 1:
                 tell("note", text="typed as one line: the program has not asked for pasted text")
-            # a tab is no text where the program itself edits the line: it completes words
+            # a tab is not text if the program itself edits the line: it completes words
             self.tty.send(" ".join(lines).replace("\t", " ").encode())
         self._await_echo(prompt, begin)
         if (self.screen.row, self.screen.column) == begin:
@@ -132,7 +132,7 @@ class Typist:
         relimited = self.tty.relimit()
         if self.tty.ends_after(keys, SETTLE_S if relimited else LEAVE_S):
             return
-        # a read that was begun without line editing takes no end of file, but the one after it does
+        # a read that began without line editing takes no end of file, but the next one does
         if relimited and self.tty.ends_after(self.submit + keys, LEAVE_S):
             return
         tell("note", text="did not end after its answer, and was hung up (exit in the team file says how to end it)")

@@ -57,7 +57,7 @@ class NoCheckpoint(Struct, frozen=True):
 
 
 class WorkTree(Protocol):
-    """The work tree of a turn that runs, as it was before the turn."""
+    """The work tree of a running turn, in its state before the turn."""
 
     def changes(self, cwd: Path) -> FileChanges | NoCheckpoint:
         """List the changes since then, with paths relative to `cwd`. Blocks while git reads the work tree."""
@@ -87,7 +87,7 @@ def _same(pairs: zip[tuple[str, str]]) -> int:
 
 
 def lines_of(arguments: object) -> Lines | None:
-    """Count the lines of a call by its arguments; None if they do not say what is replaced.
+    """Count the lines of a call by its arguments; None if they do not name the replaced text.
 
     A call that writes a file is such a one.
     """

@@ -13,7 +13,7 @@ from teamchat.runners.untrusted.regular_files import LARGEST, read_regular, read
 
 TOO_DEEP, NO_OBJECT = "lists or objects too deep in one another", "it holds no JSON object"
 LARGEST_JSON5 = 1 << 15  # bytes: the library takes a second for 20,000
-# A string may be open: it is taken as far as its line goes, or each of its quotes would be looked at again.
+# An open string is taken to the end of its line, or each of its quotes would be looked at again.
 _COMMENT = regex(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*+|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 

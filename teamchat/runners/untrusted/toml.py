@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from teamchat.patterns import regex
 
-# What is in a string or a comment is no key. One that does not end reaches to the end of its line, or of the text.
+# Text in a string or a comment is not a key. An open one reaches to the end of its line, or of the text.
 _QUOTED = regex(
     r'"""(?:[^\\"]|\\.|"(?!""))*+(?:"""|\Z)|'
     r"'''(?:[^']|'(?!''))*+(?:'''|\Z)|"

@@ -2,7 +2,7 @@
 
 A block begins at the top level: a paragraph, a list item, a heading, a code fence. Nothing is lost: the texts of
 all blocks together are the text. A block that grows too long is given out in parts, which are shown as they are
-written; the parts of a code fence stay code. What follows `MOST` characters is no longer cut at blocks.
+written; the parts of a code fence stay code. Text behind `MOST` characters is no longer cut at blocks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from teamchat.patterns import regex
 
-LONGEST = 8_000  # characters of a block that is read as Markdown, for which the time grows faster than the text
-MOST = 200_000  # characters of one turn that are read as Markdown; the rest is shown as it was written
-PER_BLOCK = 100  # characters that one more block counts as; to render one takes as long as 200 of prose
+LONGEST = 8_000  # characters; a longer block is not read as Markdown, which takes more than linear time
+MOST = 200_000  # characters of one turn read as Markdown; the rest is shown as it was written
+PER_BLOCK = 100  # characters that each further block counts as; rendering one takes as long as 200 of prose
 _FENCE = regex(r"( {0,3})(`{3,}|~{3,})[ \t]*([^\n]*)")
 _ITEM = regex(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)")
 _HEADING = regex(r" {0,3}#{1,6}(?:[ \t]|$)")
@@ -25,9 +25,9 @@ Kind = Literal["markdown", "code", "plain", "lines"]
 
 
 class MarkdownBlock(Struct, frozen=True):
-    """`text` is what was written; of code in a fence, `code` is what the fence holds, in that `language`.
+    """`text` is the block as written; for code in a fence, `code` is the content of the fence, in that `language`.
 
-    `lines` are whole lines, with those that are empty, or a part of a line that is too long.
+    `lines` are whole lines, empty ones included, or a part of a line that is too long.
     """
 
     kind: Kind
@@ -46,9 +46,9 @@ class Blocks:
     def __init__(self, *, by_lines: bool = False, count: int = 0) -> None:
         self.count = count
         self._by_lines = by_lines or count > MOST
-        self._lines: list[str] = []  # of the block that is open
+        self._lines: list[str] = []  # lines of the open block
         self._size = 0
-        self._tail: list[str] = []  # of a line that is not complete
+        self._tail: list[str] = []  # parts of an incomplete line
         self._tail_size = 0
         self._fence = ""  # the characters that close the open one
         self._language = ""
@@ -92,7 +92,7 @@ class Blocks:
         return "".join(reversed(parts))
 
     def _whole_lines(self, text: str, at: int) -> Iterator[MarkdownBlock]:
-        """Yield the lines that the text from `at` on completes, with what is held."""
+        """Yield the lines that the text from `at` on completes, with the held text."""
         end = text.rfind("\n", at) + 1
         tail = self._tail if end else []
         if lines := "".join((*self._lines, *tail, text[at:end])):

@@ -1,4 +1,4 @@
-"""What each member does now, as its events tell it. Nothing here draws."""
+"""The current action of each member, read from its events. Nothing here draws."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ ROOM_FOR_WORDS = 20  # columns
 
 
 class Doing(Struct):
-    """One member's line: what it does, since when, and the tokens that it has used so far, if they are known."""
+    """One member's status line: its action, the time, and the tokens so far, if they are known."""
 
     member: str
     since: float
     folder: str = ""
     what: str = BEGINS
-    waits_until: float | None = None  # for a retry
+    waits_until: float | None = None  # when a retry begins
     used: Usage | None = None
     ended: float | None = None
     failed: bool = False
-    before: str = BEGINS  # what it did when its files were about to be recorded
+    before: str = BEGINS  # the action before its files were recorded
     host: str = ""
     says: str = ""  # the end of what it writes, of a member that is not alone
     place: str | None = None
@@ -93,7 +93,7 @@ class Doing(Struct):
                 self.waits_until = waited
 
     def record(self, *, over: bool) -> None:
-        """Show that its files are being recorded; once that is `over`, show again what it did before."""
+        """Show that the member's files are being recorded; once that is `over`, show the earlier action again."""
         if not over:
             self.before = self.what
         self.what = self.before if over else RECORDS
@@ -175,11 +175,11 @@ def spent(doing: Doing, now: float) -> str:
 OPEN, DONE, SKIPPED = "·", "✓", "-"
 MOST_LISTED = 20  # subtasks that are listed; more are counted, with those that take longest
 SLOWEST = 3
-AROUND = 3  # lines besides those of the subtasks: the plan, those that are not shown, and the reducer
+AROUND = 3  # lines around the subtasks: the plan, the count of hidden ones, and the reducer
 
 
 class _Row(Struct, frozen=True):
-    """A subtask: what it is, who does it, and what that member does. The members of `failed` did it before."""
+    """A subtask: its text, its member, and that member's action. The members of `failed` did it before."""
 
     number: int
     task: str
@@ -257,7 +257,7 @@ class Subtasks(Struct):
         look: Look,
         colour: Callable[[str], int],
     ) -> list[str]:
-        """Count the subtasks by their state and by host, and list those that take longest."""
+        """Count the subtasks by their state and by host, and list the slowest ones."""
         running = [row for row in rows if row.doing and not row.state and row.doing.ended is None]
         failed = sum(bool(row.doing and row.doing.failed) or row.state == SKIPPED for row in rows)
         counts = {"done": sum(row.state == DONE for row in rows), "running": len(running), "failed": failed}
@@ -320,7 +320,7 @@ def _most_telling(rows: Sequence[_Row], most: int) -> list[_Row]:
 def _drawn(rows: Sequence[_Row], now: float, width: int, look: Look, colour: Callable[[str], int]) -> Iterator[str]:
     numbers = len(str(max((row.number for row in rows), default=0)))
     names = min(max((cells(row.member) for row in rows), default=0), max(width // 4, 1))
-    free = max(width - numbers - names - 5, 0)  # beside the sign and the spaces
+    free = max(width - numbers - names - 5, 0)  # minus the sign and the spaces
     rights = [_right(row, now, min(width * 2 // 5, free)) for row in rows]
     right = max(map(cells, rights), default=0)
     room = free - (right + 3 if right else 0)

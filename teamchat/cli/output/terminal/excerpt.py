@@ -1,4 +1,4 @@
-"""The first lines of what a turn changed in the files, as they stand under its reply."""
+"""The first lines of a turn's changes in the files, shown under its reply."""
 
 from __future__ import annotations
 

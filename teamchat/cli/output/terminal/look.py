@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 BAR = "▌"
-# of the 256 colours, those that differ from each other and have a contrast of 3 and more on black and on white
+# some of the 256 colours: they differ from each other and have a contrast of at least 3 on black and on white
 COLOURS = (31, 133, 64, 130, 62, 168, 29, 97)
 DARK_YELLOW = 130
 WHITE = ("7", "15")  # among the 16 colours
 
 
 def colours_of(names: Collection[str]) -> dict[str, int]:
-    """Give each name a colour that follows from it; of two names with one colour, the later of the alphabet moves."""
+    """Derive a colour from each name; of two names with the same one, the later in the alphabet takes the next."""
     given: dict[str, int] = {}
     for name in sorted(names):
         first = own_colour(name)
@@ -27,12 +27,12 @@ def colours_of(names: Collection[str]) -> dict[str, int]:
 
 
 def colour_of(name: str, names: Collection[str]) -> int:
-    """Return the colour of a speaker in a team of these names, to which it need not belong."""
+    """Return the colour of a speaker in a team of these names; the speaker need not be one of them."""
     return colours_of(names).get(name, COLOURS[own_colour(name)])
 
 
 def own_colour(name: str) -> int:
-    """Return the place in `COLOURS` that follows from the name alone."""
+    """Return the index in `COLOURS` derived from the name alone."""
     return zlib.crc32(name.casefold().encode("utf-8", "replace")) % len(COLOURS)
 
 
@@ -66,7 +66,7 @@ class Look(Struct, frozen=True):
 
 
 def look_of(env: Mapping[str, str], *, light: bool | None = None) -> Look:
-    """Choose the look for a terminal, by NO_COLOR and TERM. `light` is what the terminal says of its background."""
+    """Choose the look for a terminal, by NO_COLOR and TERM. `light` is the terminal's report on its background."""
     dumb = env.get("TERM", "") in ("", "dumb", "unknown")
     known = named_light(env)
     on_light = bool(light) if known is None else known

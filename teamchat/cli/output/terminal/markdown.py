@@ -24,7 +24,7 @@ from teamchat.cli.output.terminal.wrap import TAB, cells, styled_cells, wrapped
 from teamchat.core.text.clean import visible
 
 CODE_INDENT = "  "
-LONGEST_LINE = 200  # characters of a line of code that is highlighted: lexers may be slow
+LONGEST_LINE = 200  # characters; a longer line of code is not highlighted: lexers may be slow
 LEXERS = {
     **{
         name: name
@@ -66,7 +66,7 @@ THEME = Theme(
     }
 )
 DARKER = {"cyan": 31, "bright_cyan": 31, "green": 64, "bright_green": 64, "yellow": 130, "bright_blue": 62}
-"""Of the 256 colours, those of `look.COLOURS` in place of the pale ones, which a terminal chooses as it likes."""
+"""Colours among the 256 (those of `look.COLOURS`) in place of pale ones, which each terminal defines for itself."""
 NARROW_COLUMN = 6  # columns of the screen that a column of a table needs
 
 

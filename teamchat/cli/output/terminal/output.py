@@ -76,20 +76,20 @@ if TYPE_CHECKING:
 
 
 PAUSE_S = 0.05  # between two drawings for pieces of text
-MOST_ROWS = 8  # of a text that streams
-MOST_OF_MESSAGE = 6  # lines of what a person said
+MOST_ROWS = 8  # the most rows of a streaming text
+MOST_OF_MESSAGE = 6  # lines of a person's message
 NOT_BOUNDED = "not bounded"
 ACCESS = {"read": "read only", "edit": "may edit", "full": "full access"}
-SUMMARISED = 4_000  # characters of a message that are looked at
+SUMMARISED = 4_000  # how many characters of a message are read
 
 
 class _Turn(Struct):
-    """A turn that is shown. Those of a group keep their lines until they are told in the order of their names."""
+    """A turn that is shown. Members of a group keep their lines until they are shown in the order of their names."""
 
     voice: Voice
     number: int
     route: Route | None
-    kept: list[str] | None = None  # lines that wait; None for a turn that runs alone
+    kept: list[str] | None = None  # waiting lines; None for a turn that runs alone
     footer: list[str] = field(default_factory=list)
     arrows: list[str] = field(default_factory=list)
     ended: bool = False
@@ -103,10 +103,10 @@ class _Turn(Struct):
 class TerminalOutput:
     """Turns the events of a run into what a `Surface` shows.
 
-    `names` are the members, whose colours follow from them, and `people` those who type. `you` is the person at this
+    `names` are the members, and decide their colours; `people` are the persons who type. `you` is the person at this
     terminal; with None every person is. `receipt` is the command that shows the receipt of a turn, by its number, or a
     whole message or a check, by its id. With `now`, a clock in seconds, the caller says by `tick` when time has passed.
-    `unreported` says at the end what is unknown, and `excerpts` has the first lines of what a turn changed.
+    `unreported` lists unknown values at the end, and `excerpts` has the first lines of a turn's changes.
     """
 
     def __init__(
@@ -128,10 +128,10 @@ class TerminalOutput:
         self._now = now or time.monotonic
         self._colours = colours_of(names)
         self._turns: dict[int, _Turn] = {}
-        self._doing: dict[int, Doing] = {}  # by the route's number, or minus that of a turn without one
+        self._doing: dict[int, Doing] = {}  # by the route's number; without a route, minus the turn's number
         self._waiting: dict[int, Route] = {}
-        self._subtasks: Subtasks | None = None  # of a map-reduce
-        self._workers: tuple[str, ...] = ()  # of that
+        self._subtasks: Subtasks | None = None  # the lines of a map-reduce
+        self._workers: tuple[str, ...] = ()  # the workers of that map-reduce
         self._above: set[str] = set()  # the ids of the messages that were shown
         self._running: object = None  # the group whose members `_doing` has
         self._idle_since = self._now()
@@ -152,7 +152,7 @@ class TerminalOutput:
                 return
             streams = isinstance(event, AgentSpoke) and isinstance(event.event, TextDelta)
             if streams and not (self._wrote or self._began) and self._now() - self._streamed < PAUSE_S:
-                return  # it is drawn by the clock
+                return  # the clock draws it
             if streams:
                 self._streamed = self._now()
             self._draw()
@@ -403,14 +403,14 @@ class TerminalOutput:
     def _footer(self, setup: Setup, outcome: Outcome, number: int) -> list[str]:
         width = min(self._surface.width, WIDEST)
         right = self._receipt(number) if self._receipt else ""
-        if cells(right) + len(INDENT) > width:  # nobody could paste it in pieces
+        if cells(right) + len(INDENT) > width:  # cut into pieces it could not be pasted
             right = ""
         lines = aligned(footer_parts(setup, outcome), right, width)
         style = self._look.warn if stopped(outcome) else self._look.dim
         return [style(piece) for line in lines for piece in wrapped(line, width)]
 
     def _tell(self, shown: _Turn) -> None:
-        """Write what is kept of a turn, whom it calls, and what it took."""
+        """Write the kept lines of a turn, its calls, and its costs."""
         if shown.told:
             return
         shown.told = True

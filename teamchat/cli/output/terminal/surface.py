@@ -1,4 +1,4 @@
-"""Where the blocks and the changing lines of a run are drawn: on a terminal, or in another program's window."""
+"""The place to draw the blocks and the changing lines of a run: a terminal, or another program's window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 NARROWEST, WIDEST = 20, 300
 SIZE = (80, 24)
-ROWS_LEFT = 2  # of the screen, which the changing lines never take
+ROWS_LEFT = 2  # rows of the screen that the changing lines never take
 
 
 class Surface(Protocol):
@@ -22,7 +22,7 @@ class Surface(Protocol):
 
     @property
     def height(self) -> int:
-        """How many changing lines there is room for."""
+        """The number of changing lines that have room."""
         ...
 
     def write(self, text: str) -> None:
@@ -37,9 +37,9 @@ class Surface(Protocol):
 class TerminalSurface:
     """Draws on a terminal, without any change of its modes.
 
-    The cursor rests on an empty line above the changing lines. What a person types meanwhile is echoed there, a resize
-    cannot move it to another line of text, and a program that is killed leaves a visible cursor in a usable place.
-    Without `moves` there are no changing lines. Raises what `to` does if the terminal is gone.
+    The cursor rests on an empty line above the changing lines. Keys typed meanwhile are echoed there, a resize cannot
+    move them to another line of text, and a killed program leaves a visible cursor in a usable place. Without `moves`
+    there are no changing lines. Raises what `to` does if the terminal is gone.
     """
 
     def __init__(self, to: io.RawIOBase, *, moves: bool) -> None:
@@ -90,7 +90,7 @@ class TerminalSurface:
 
 
 def _drawn(lines: Sequence[str]) -> str:
-    """Draw the lines below an empty one, to which the cursor returns."""
+    """Draw the lines below an empty one; the cursor returns there."""
     if not lines:
         return ""
     return "".join(f"\n{line}" for line in lines) + f"\r\x1b[{len(lines)}A"

@@ -1,4 +1,4 @@
-"""What an agent does with a tool, in human words: `edit    app.py`, `editing app.py`."""
+"""An agent's use of a tool in human words: `edit app.py`, `editing app.py`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from teamchat.core.text.clean import visible
 from teamchat.patterns import regex
 from teamchat.runners.agent_events import ToolCall, ToolResult
 
-COLUMN = 8  # of the word of a line
+COLUMN = 8  # the width of the first word
 _SPACES = regex(r"\s+")
 
 
 class _Words(NamedTuple):
-    """What it did, and what it is doing."""
+    """The words for a finished action and for a running one."""
 
     done: str
     doing: str
@@ -61,7 +61,7 @@ _SERVER = regex(r"mcp_+([A-Za-z0-9-]+)_+(.+)")
 
 
 class Action(Struct, frozen=True):
-    """What a tool call does: `what` is a path, a command or a name."""
+    """The action of a tool call: `what` is a path, a command or a name."""
 
     done: str
     doing: str

@@ -1,4 +1,4 @@
-"""What one turn says and does, as lines under its speaker's bar."""
+"""The words and actions of one turn, as lines under its speaker's bar."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from teamchat.core.text.clean import VisibleCleaner, visible
 from teamchat.patterns import regex
 from teamchat.runners.agent_events import AgentEvent, Denied, Note, Retry, Text, TextDelta, ToolCall, ToolResult
 
-WIDEST = 120  # columns of a text that a person reads
+WIDEST = 120  # columns; text for people is not wider
 REPLACED = "(the text above was replaced:)"
 WRONG = "✗"
 DENIED = f"{WRONG} denied"
@@ -33,7 +33,7 @@ class Voice:
     """The lines of a turn, given to `write` as soon as nothing can change them.
 
     An agent's text comes in sections: pieces that stream, and then a whole text that replaces them. With `words`, JSON
-    in a section is shown as what `words` makes of it, and what may be JSON waits until the section is over.
+    in a section is shown in the form that `words` makes, and possible JSON waits until the section is over.
     """
 
     member: str
@@ -43,13 +43,13 @@ class Voice:
     write: Callable[[list[str]], None]
     width: Callable[[], int]
     words: Callable[[str], str] | None = None
-    held: list[str] = field(default_factory=list)  # of this section, from where JSON may begin
-    ticks: str = ""  # at the end of what came, which may become a fence
+    held: list[str] = field(default_factory=list)  # text of this section from where JSON may begin
+    ticks: str = ""  # backticks at the end of the text, which may become a fence
     cleaner: VisibleCleaner = field(default_factory=VisibleCleaner)
     blocks: Blocks = field(init=False)
-    said: list[str] = field(default_factory=list)  # of this section, as the agent wrote it
-    sections: list[str] = field(default_factory=list)  # those before
-    begun: bool = False  # lines of this section are written
+    said: list[str] = field(default_factory=list)  # this section as the agent wrote it
+    sections: list[str] = field(default_factory=list)  # earlier sections
+    begun: bool = False  # whether lines of this section are written
     last: Literal["head", "text", "lines", "tool"] = "head"
     calls: dict[str, ToolCall] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
@@ -104,7 +104,7 @@ class Voice:
                 text = final[len(before) :]
             elif self.begun:
                 self.aside(REPLACED)
-            else:  # what has streamed is not written yet
+            else:  # streamed text is not written yet
                 self.cleaner, self.blocks = VisibleCleaner(), self._new_blocks(self.blocks.count)
                 self.said.clear()
                 self.held, self.ticks = [], ""
@@ -148,7 +148,7 @@ class Voice:
         self.begun = False
 
     def end(self) -> None:
-        """Write what is still open."""
+        """Write the text that is still open."""
         if self.failed:
             self._tell_failed()
         self.end_section()

@@ -31,7 +31,7 @@ class LayerContext(Struct, frozen=True):
 
 
 class LayerText(Struct, frozen=True):
-    """A layer's text and the excerpts in it. `note` names what was left out, or says why there is no text."""
+    """A layer's text and the excerpts in it. `note` names the omitted parts, or says why there is no text."""
 
     text: str
     excerpts: tuple[Excerpt, ...] = ()
@@ -44,7 +44,7 @@ Source = Callable[[LayerContext], LayerText | str | None]
 class ContextCollector:
     """Gathers layers by `sources`, which has a function for each layer.
 
-    Without `share` only the framework is gathered, and what a process shows.
+    Without `share` only the framework and a process's texts are gathered.
     """
 
     def __init__(self, sources: Mapping[str, Source], *, share: bool = True) -> None:

@@ -1,8 +1,8 @@
-"""The differences layer: what the members that a judge compares have changed in their worktrees, as unified diffs.
+"""The differences layer: unified diffs of the worktrees of members that a judge compares.
 
 Each is called by its letter: neither a name nor a path or branch of a worktree is told. In the room of the layer all
-members have equal shares; what one does not need goes to the others. Small diffs are taken first, the one that does not
-fit loses its end, and the layer says what it lacks.
+members have equal shares; what one does not need goes to the others. Small diffs are taken first, a diff that does not
+fit loses its end, and the layer names the missing part.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _allowed(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Share the room: each gets what it needs, up to an equal share of the room that the smaller ones leave."""
+    """Share the room: each diff gets its size, up to an equal share of the room that the smaller ones leave."""
     given = [0] * len(sizes)
     for left, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
         given[index] = min(sizes[index], room // left)

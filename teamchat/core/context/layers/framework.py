@@ -1,7 +1,7 @@
-"""What teamchat itself tells a member: who is in the team, how to hand over, and which message to answer.
+"""teamchat's own text for a member: who is in the team, how to hand over, and which message to answer.
 
-Without it agents never learn the protocol, and forget the request once it has left the window. What a kind of
-process (`teamchat run`) tells its members stands with its strategy.
+Without it agents never learn the protocol, and forget the request once it has left the window. The texts for members of
+a process (`teamchat run`) are beside its strategy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from teamchat.core.team import wording
 from teamchat.core.team.team import Member, Team
 from teamchat.runners.untrusted.json import first_of, listed
 
-MAX_BYTES = 1024  # of the part that goes with the system text
+MAX_BYTES = 1024  # bytes of the part that goes with the system text
 MAX_SHOWN = 64  # bytes of a title, and of the team's name; names of members are short (40 characters)
 
 MOST_NAMED = 20  # files

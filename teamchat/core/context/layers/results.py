@@ -1,4 +1,4 @@
-"""The results layer: what the checks of a process said, and what its reviewers found, for the member that goes on.
+"""The results layer: the checks' output and the reviewers' findings in a process, for the member that goes on.
 
 The output of a check is shown with its beginning and its end, in a fence that nothing in it can close. Neither it nor
 a finding has markers.

@@ -56,7 +56,7 @@ def _knowledge(team: Team, db: Database) -> Source:
 
 
 def _results(context: LayerContext, team: Team, db: Database, session: int) -> LayerText | None:
-    """Make the layer of what a process's checks and reviewers said; only `teamchat run until` shows any."""
+    """Make the layer of a process's checks and reviews; only `teamchat run until` has any."""
     if context.part is None or not (context.part.checks or context.part.reviews):
         return None
     from teamchat.core.context.layers.results import ResultsLayer
@@ -65,11 +65,11 @@ def _results(context: LayerContext, team: Team, db: Database, session: int) -> L
 
 
 class Compared:
-    """A source: what the members changed that a turn compares, or what changed between two git trees.
+    """A source: the changes of the members that a turn compares, or the changes between two git trees.
 
     It has half of the room of a prompt. Blocks while git reads the worktrees, about a second where these have many
-    files. `look` has that done before the turn is prepared, in another thread. A replay, which is not `live`, looks
-    nowhere: its recording has what was shown.
+    files. `look` has that done before the turn is prepared, in another thread. A replay is not `live` and
+    looks nowhere: its recording has the layer.
     """
 
     def __init__(self, team: Team, db: Database, session: int, *, live: bool = True) -> None:

@@ -1,1 +1,1 @@
-"""Whole sessions: branched, compared, moved, deleted, and those of agent CLIs opened and adopted."""
+"""Whole sessions: branched, compared, moved and deleted; sessions of agent CLIs: opened and adopted."""

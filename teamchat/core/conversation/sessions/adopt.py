@@ -38,9 +38,8 @@ TEAMCHAT = Speaker("teamchat", "teamchat", type="system")
 
 
 class Candidates(Struct, frozen=True):
-    """The sessions of a member's CLI in its folder, the newest first, without those that members began.
-
-    `kept` are those that are listed, `older` finds the others.
+    """The sessions of a member's CLI in its folder, the newest first, without sessions that members began. `kept` are
+    the listed ones, `older` finds the others.
     """
 
     member: Member
@@ -50,7 +49,7 @@ class Candidates(Struct, frozen=True):
 
 
 def candidates(db: Database, team: Team, member: Member, inherited: Mapping[str, str]) -> Candidates:
-    """List what the member could continue in the folder in which it works.
+    """List the sessions that the member could continue in its folder.
 
     Raises `UnknownName` for a person, and `UsageError` if the member continues no sessions or its CLI lists none.
     """

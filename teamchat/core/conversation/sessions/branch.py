@@ -21,7 +21,7 @@ from teamchat.core.text.commands import saying
 def branch(db: Database, session: Session, at: str | None = None, name: str | None = None) -> Session:
     """Make a new session with the messages of `session` up to the one with the id `at`, by default all of them.
 
-    Its task and its todo list are those of that moment, its queue is empty, and nobody has had a turn in it. The next
+    Its task and its todo list are from that moment, its queue is empty, and nobody has had a turn in it. The next
     command continues it. Raises `NoMessage`, and `UsageError` when nothing was said yet and for a name
     that is taken.
     """

@@ -1,4 +1,4 @@
-"""What two sessions answered to the same message, and how the files differ afterwards.
+"""The answers of two sessions to the same message, and the differences of the files afterwards.
 
 Both share the message; if they share none, it is one with the same text.
 """
@@ -23,7 +23,7 @@ from teamchat.core.text.commands import saying
 
 
 class SessionAnswer(Struct, frozen=True):
-    """What came after the message `to` in a session: the `replies` up to the next message of a person.
+    """The answer to the message `to` in a session: the `replies` up to the next message of a person.
 
     `asked` is what people said before the replies. `turns` gave the replies, failed attempts among them.
     """

@@ -134,7 +134,7 @@ def _check_idle(plan: Move) -> None:
 
 
 def _follow(db: Database, plan: Move) -> set[str]:
-    """Have turns and undos name the work trees where they are now. Returns those that may have moved."""
+    """Have turns and undos name the work trees where they are now. Returns the ones that may have moved."""
     tops = {str(plan.new)}
     for turn in db.column(int, "SELECT id FROM turns WHERE outcome NOT NULL"):
         outcome = db.the(lambda row: dict(row.json("outcome")), "SELECT outcome FROM turns WHERE id = ?", turn)
@@ -182,7 +182,7 @@ def _move_worktree(plan: Move, tree: Worktree) -> None:
 
 
 def _put_aside(plan: Move) -> None:
-    """Take away the new folder's own store, in which nothing was said. Raises `UsageError` if it has conversations."""
+    """Remove the new folder's own store, which has no messages. Raises `UsageError` if it has conversations."""
     if not plan.target.exists():
         return
     aside, file = plan.state / _ASIDE, plan.target / STORE_NAME

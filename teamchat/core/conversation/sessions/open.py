@@ -1,6 +1,6 @@
 """Opens a member's vendor session for a person: which session, and the command that runs it at a terminal.
 
-What is said there is no part of the conversation. Only the member remembers it, and its next receipt says so.
+The messages there are not part of the conversation. Only the member remembers them, and its next receipt says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from teamchat.runners.agent_events import FailureKind
 
 
 class Opening(Struct, frozen=True):
-    """What to run in the foreground, started in `cwd`. `turn` is the turn that left the session."""
+    """The command to run in the foreground, started in `cwd`. `turn` is the turn that left the session."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What goes back in the files when turns are undone, or when an undo is redone; and what is in the way."""
+"""The changes to files when turns are undone or an undo is redone, and the obstacles."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class TreePlan(Struct, frozen=True):
         return str(self.repository.top)
 
     def targets(self, *, force: bool) -> Mapping[str, TreeEntry | None]:
-        """Map each path to what it is to be; with `force` also paths that others changed, or with something above."""
+        """Map each path to its planned content; with `force` also paths changed by others or blocked above."""
         forced = {conflict.path: conflict.target for conflict in self.plan.conflicts} if force else {}
         moved = dict.fromkeys(path for path in self.above if force or path in self.keep)
         return {**moved, **self.plan.restore, **forced}
 
 
 class FilesPlan(Struct, frozen=True):
-    """What goes back in each work tree. `not_undone` says what does not, a sentence each."""
+    """The files that go back in each work tree. `not_undone` says what does not, a sentence each."""
 
     trees: tuple[TreePlan, ...] = ()
     not_undone: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class FilesPlan(Struct, frozen=True):
         return tuple(tree.now for tree in self.trees)
 
     def apply(self, trees: WorkTrees, *, force: bool) -> tuple[KeptFile, ...]:
-        """Put the files back. After a kill, call it again. Returns what was kept because no checkpoint has it.
+        """Put the files back. After a kill, call it again. Returns the files kept because no checkpoint has them.
 
         Raises `FilesChanged` where somebody changes one meanwhile, and `CheckpointFailed`, also for some of them.
         """
@@ -111,7 +111,7 @@ class FilesPlan(Struct, frozen=True):
 
 
 _Work = tuple[str, FileChanges]
-"""What a turn or a check changed, and the name of its checkpoints."""
+"""The changes of a turn or a check, and the name of its checkpoints."""
 
 
 def _works(turns: Sequence[Turn], checks: Sequence[CheckRecord]) -> Iterator[_Work]:
@@ -128,7 +128,7 @@ def plan_undo_of_files(
 ) -> FilesPlan:
     """Plan how the files go back to before the undone turns and checks: all of them, in order.
 
-    The files as they are become the checkpoints of `name`. Raises `CheckpointFailed`.
+    The current files become the checkpoints of `name`. Raises `CheckpointFailed`.
     """
     by_top: dict[str, list[_Work]] = {}
     for work in _works(turns, checks):
@@ -167,7 +167,7 @@ def plan_redo_of_files(trees: WorkTrees, undo: Undo, name: str) -> FilesPlan:
 
 
 def _names(trees: WorkTrees, name: str, tops: Iterable[str]) -> dict[str, str]:
-    """Name the ref of each work tree: those of one repository share its refs."""
+    """Name the ref of each work tree: work trees of one repository share its refs."""
     ends = (f"-{number}" if number else "" for number, _ in enumerate(tops))
     return {top: f"{trees.refs}/{name}{end}" for top, end in zip(tops, ends, strict=True)}
 
@@ -177,7 +177,7 @@ def _taken(trees: WorkTrees, repository: GitRepository) -> dict[str, str]:
 
 
 def _unknown(turns: Iterable[Turn]) -> Iterator[str]:
-    """Say of which turns nobody recorded the files, by the reason."""
+    """List the turns whose files nobody recorded, by the reason."""
     by_reason: dict[str, list[Turn]] = {}
     for turn in turns:
         changed = turn.outcome.changes if turn.outcome else None
@@ -296,7 +296,7 @@ def _ways(
 ) -> dict[str, str]:
     """Find paths with something in the way that checkpoints leave out, and where it is: there or above.
 
-    What the turns have left at a path themselves (`own`) goes, and is kept.
+    Files that the turns themselves left at a path (`own`) are moved away and kept.
     """
     missing = (path for path in plan.restore if path not in own and current.get(path) is None)
     ways = ((path, in_the_way(repository.top, path, current, plan.restore)) for path in missing)

@@ -1,4 +1,4 @@
-"""What an undo of turns in a worktree leaves in the user's files, since it was merged after the turns."""
+"""Changes that an undo of turns in a worktree leaves in the user's files, since they were merged after the turns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MergedChanges(Struct, frozen=True):
 
 
 def merged_since(state: Path, session: int, turns: Sequence[Turn]) -> Iterator[MergedChanges]:
-    """Find what was merged of the turns, for each readable worktree of the session. Blocks while git reads."""
+    """Find the merged changes of the turns, for each readable worktree of the session. Blocks while git reads."""
     changed = [(turn, known) for turn in turns if (known := known_changes(turn))]
     for tree in all_of(state, session):
         its = [(turn, known) for turn, known in changed if known.top == str(tree.folder)]

@@ -2,7 +2,7 @@
 
 Undone messages keep their ids, and no prompt has a word of them: history and todo list leave them out, summaries that
 cover them no longer hold, and a vendor session that remembers them is not resumed. Lessons stay: a person has accepted
-them, and often they say what went wrong. What was spent stays spent.
+them, and often they say what went wrong. Tokens and money stay spent.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class UndoPlan(Struct, frozen=True):
     queue: tuple[Route, ...]
     """The queue after the undo: the calls of the undone turns are on hold in it."""
     again: tuple[Route, ...]
-    """The calls that a retry runs: those of the undone turns, and those of their groups that have no reply."""
+    """The calls that a retry runs: calls of the undone turns, and calls of their groups without a reply."""
     task: str | None
     """The task as it was."""
     task_changes: bool
@@ -87,7 +87,7 @@ def plan_undo(db: Database, session: Session, rules: Rules, turn: int | None = N
     """Plan what an undo from that turn on reverts, by default from the last turn. Nothing is changed.
 
     Raises `UnknownName` for a turn that there is not, and `UsageError` while a turn runs and for a turn that is undone
-    already, is no part of the conversation, or was run by an older teamchat.
+    already, is not part of the conversation, or was run by an older teamchat.
     """
     for running in running_turns(db, session.id):
         raise UsageError(f"turn {running.number} ({running.member}) runs", "teamchat stop")

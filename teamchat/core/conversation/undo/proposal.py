@@ -46,11 +46,11 @@ from teamchat.core.turn.run import Run, rules_of
 from teamchat.core.turn.run_events import Warned
 from teamchat.core.turn.run_file import tell_watchers
 
-MOST_PATHS = 20  # in a command that brings files back
+MOST_PATHS = 20  # paths in a command that brings files back
 
 
 class UndoProposal(Struct, frozen=True):
-    """What an undo would do, and the commands to run `instead` where others changed files.
+    """The effects of an undo, and the commands to run `instead` where others changed files.
 
     `begun` is the undo that it completes, `merged` what stays in the user's files.
     """
@@ -65,7 +65,7 @@ class UndoProposal(Struct, frozen=True):
 
 
 class RedoProposal(Struct, frozen=True):
-    """What a redo would do, as `UndoProposal`."""
+    """The effects of a redo, as in `UndoProposal`."""
 
     undo: Undo
     files: FilesPlan

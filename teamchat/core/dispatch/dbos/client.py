@@ -41,16 +41,16 @@ VERSION = f"orders-{FORMAT}"
 TURN, REST = "teamchat.turn", "teamchat.rest"
 OUTPUT = "output"
 OPEN = ("ENQUEUED", "PENDING", "DELAYED")
-LOOK_S = 0.5  # without a piece, after which a follower looks at something else
-POLL_S = 0.03  # between two looks of SQLite, which notifies nobody
-WAKE_S = 1.0  # the same of PostgreSQL, which does
-EXPIRES_S = 86_400.0  # after which no host takes an order
+LOOK_S = 0.5  # a follower waits so long for a piece before it looks at something else
+POLL_S = 0.03  # between two looks at SQLite, which notifies nobody
+WAKE_S = 1.0  # between two looks at PostgreSQL, which notifies us
+EXPIRES_S = 86_400.0  # no host takes an order that is older
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def quiet() -> None:
-    """Keep the engine's log off the terminal: what a person has to know is said by us."""
+    """Keep the engine's log off the terminal: we report everything that a person has to know."""
     logger = logging.getLogger("dbos")
     logger.handlers = [logging.NullHandler()]
     logger.propagate = False
@@ -63,7 +63,7 @@ def queue_of(host: str) -> str:
 
 
 def rest_of(turn: str) -> str:
-    """Name the workflow with what a host had to say of a turn after it was cancelled."""
+    """Name the workflow with a host's report on a turn after it was cancelled."""
     return f"{turn}.rest"
 
 

@@ -29,7 +29,7 @@ FOREVER_S = 10 * 365 * 86_400
 
 
 class HostedWork(Protocol):
-    """A turn that runs in the event loop in which it was begun."""
+    """A turn that runs in the event loop where it began."""
 
     async def batch(self) -> list[SentPiece]:
         """Return the next pieces; none once the turn is over and all were given. It may be cancelled while it waits."""
@@ -76,8 +76,7 @@ class Service:
             ) from None
         quiet()
         # Have the engine try again where the socket of the database is not there. It tries until a lost database is
-        # back, but takes the words for a missing socket for another error (3.4.0), by which a turn that runs would lose
-        # its end.
+        # back, but takes a missing socket for another error (3.4.0), and a running turn would lose its end.
         if not sa.event.contains(Engine, "handle_error", _is_lost):
             sa.event.listen(Engine, "handle_error", _is_lost)
         DBOS.register_queue(
@@ -103,7 +102,7 @@ class Service:
         return set(self._listed(workflow_ids=turns))
 
     def forget(self, before: datetime) -> None:
-        """Remove what the engine keeps of all turns that have ended before that time. Raises `Away`."""
+        """Remove the engine's data on all turns that ended before that time. Raises `Away`."""
         try:
             if old := self._listed(name=[TURN, REST], completed_before=before.isoformat()):
                 DBOS.delete_workflows(old)
@@ -111,7 +110,7 @@ class Service:
             raise self._tables.away(error) from None
 
     def close(self) -> None:
-        """Take no further order, and return when those that run are over. Blocks."""
+        """Take no further order, and return when the running ones are over. Blocks."""
         DBOS.destroy(workflow_completion_timeout_sec=FOREVER_S)
 
 
@@ -165,7 +164,7 @@ async def _carried_out(
         work.put_back(batch)
         work.stop()
         left = await work.rest()
-        # outside of the step, in which no workflow may be begun
+        # outside of the step: no workflow may begin inside it
         await asyncio.get_running_loop().create_task(keep_rest(name, left), context=contextvars.Context())
         raise
     finally:

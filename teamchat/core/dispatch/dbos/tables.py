@@ -35,9 +35,9 @@ PASSWORDS = ("password", "sslpassword")
 PASSWORD_REFUSED = ("password authentication failed", "no password supplied")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 KEEPALIVE = {"keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2", "tcp_user_timeout": "15000"}
-"""By which a connection to another machine that has gone silent ends after 15 s: before a lease is over."""
+"""Settings that end a connection to a silent machine after 15 s: before a lease is over."""
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What the engine raises for a row that it has not written."""
+"""Errors that the engine raises for a row that it has not written."""
 EARLY_S, LONG_AGO_S = 60.0, 3e9
 """How far in the future and in the past a worker may have been seen."""
 CONNECT_S = 5
@@ -45,7 +45,7 @@ LONGEST_ABOUT = 1 << 20  # characters of what a worker says of itself
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a worker says of itself; the fields are those of `HostSeen`. `machine` has a name that no other has."""
+    """A worker's report on itself; the fields are as in `HostSeen`. `machine` has a name that no other has."""
 
     machine: str = ""
     jobs: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -108,7 +108,7 @@ def address(text: str) -> URL:
 
 
 def is_local(url: URL) -> bool:
-    """Whether the database is on this machine, as far as its address says."""
+    """Whether the database is on this machine, judged by its address."""
     if url.get_backend_name() == "sqlite":
         return True
     places = _places(url)
@@ -197,7 +197,7 @@ class HostTables:
         )
 
     def _said(self, connection: sa.Connection) -> dict[str, str]:
-        """Read what the database says of itself."""
+        """Read the database's own description."""
         return {
             str(row[0]): str(row[1]) for row in connection.execute(sa.select(self._about.c.key, self._about.c.value))
         }

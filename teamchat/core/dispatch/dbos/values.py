@@ -1,8 +1,8 @@
 """The form of everything that the engine stores for us: JSON, and never an object of Python.
 
-A stored value of DBOS names how it is to be read, whatever serializer is configured (3.4.0): one that says that it is
-an object of Python would be made again by running what it holds. Its reader and writer of such objects are replaced
-here, in every process that imports the engine.
+A stored value of DBOS names its own format, whatever serializer is configured (3.4.0): a value marked as a Python
+object would be rebuilt by running its content. Its reader and writer of such objects are replaced here, in every
+process that imports the engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RemoteError(Exception):
 
 
 class JsonSerializer(engines.Serializer):
-    """Stores values as JSON. Of an error it keeps the text."""
+    """Stores values as JSON. It keeps only the text of an error."""
 
     def name(self) -> str:
         return "teamchat_json_1"

@@ -159,12 +159,12 @@ def picked(options: Sequence[str], written: dict[str, Any]) -> tuple[str | None,
         return None, explanation
     winner = winner[-LONGEST:]
     label = one_at_end(winner, tuple(options))
-    others = {*_WORD.findall(winner)} & {*options} - {label}  # as in "neither A nor B"
+    others = {*_WORD.findall(winner)} & {*options} - {label}  # it may name others, as in "neither A nor B"
     return (None if others else label), explanation
 
 
 def _pick(process: Process) -> Pick | None:
-    """Return what the judge picked, or the only answer if there is just one."""
+    """Return the judge's pick, or the only answer if there is just one."""
     if _open(process):
         return None
     labelled = answers(process)

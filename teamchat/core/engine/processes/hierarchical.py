@@ -26,7 +26,7 @@ class WorkReport(Struct, frozen=True):
 
 
 class HandoutReport(Struct, frozen=True):
-    """The message in which the lead handed out work, with the replies, or its result if nothing came after."""
+    """The message where the lead handed out work, with the replies, or its result if nothing came after."""
 
     message: str | None
     replies: tuple[WorkReport, ...]
@@ -64,7 +64,7 @@ def step(process: Process) -> Step | None:
 
 
 def read(process: Process, part: Part, text: str, requests: Sequence[RouteRequest]) -> Finding | None:
-    """Read the lead's calls that the process allows: those of its members and of people.
+    """Read the lead's calls that the process allows: calls of its members and of people.
 
     A reply that only calls somebody else, or a name that nobody has, is at fault: it would end the process.
     """

@@ -60,7 +60,7 @@ class Subtask(Struct, frozen=True):
 
 
 class MapReduceReport(Struct, frozen=True):
-    """The plan and its progress. `fault` says what the last plan lacks, `message` is the result of the reducer."""
+    """The plan and its progress. `fault` names the defect of the last plan, `message` is the result of the reducer."""
 
     kind: str
     planner: str
@@ -123,7 +123,7 @@ def _working(process: Process, plan: Done, subtasks: Sequence[str]) -> Iterator[
             continue
         rounds, first = divmod(number - 1, len(workers))
         others = (*workers[first + 1 :], *workers[:first])
-        begin = rounds % max(len(others), 1)  # what one worker fails at is shared among the others
+        begin = rounds % max(len(others), 1)  # the others share the subtasks that one worker failed at
         part = Part(
             process.kind,
             WORKER,

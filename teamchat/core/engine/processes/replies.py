@@ -1,4 +1,4 @@
-"""What processes read in replies: the JSON that a member was asked for, and the answers of members that are blind."""
+"""The reading of replies by processes: the JSON that a member was asked for, and the answers of blind members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from teamchat.runners.untrusted.json import not_too_deep
 from teamchat.runners.untrusted.settings_json import LARGEST_JSON5
 
 BLIND_LAYERS = (FRAMEWORK, LESSONS, KNOWLEDGE, SUMMARY)
-"""All layers but the todo list, to which an answer that others may not see yet can add."""
+"""All layers but the todo list: an answer that others may not see yet can add to it."""
 
 
 def seats(done: Iterable[Done]) -> dict[str, Done]:
@@ -35,7 +35,7 @@ def stand_in(done: Done, member: str) -> str | None:
 
 
 def wrong_members(process: Process, least: int) -> str | None:
-    """Say what is wrong with the members, of whom there must be `least` different ones."""
+    """Say what is wrong with the members; there must be `least` different ones."""
     twice = next((name for name in process.members if process.members.count(name) > 1), None)
     if twice is not None:
         return f"{twice} is named twice"
@@ -61,7 +61,7 @@ _NAMES: dict[type, str] = {list: "list", dict: "object"}
 _OPENERS: dict[type, str] = {list: "[", dict: "{"}
 _FENCE = regex(r"^[ \t]*+(`{3,}+)[ \t]*+([^`\n]*+)$", re.MULTILINE)
 _BEGIN = regex(r'\[\s*+(?:["\[{\]]|-?\d|true\b|false\b|null\b|/[/*]|\Z)|\{\s*+(?:["}]|/[/*]|\Z)')
-# or a string or a comment, whose brackets are text
+# or a string or a comment: their brackets are text
 _BRACKET = regex(r'"(?:[^"\\]|\\.)*+"?|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|[\[{]|[\]}]', re.DOTALL)
 
 

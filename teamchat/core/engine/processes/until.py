@@ -5,8 +5,8 @@ the same time. A red check or a review that fails goes back to the doer, as long
 
 A planner may write a plan first. A round that brings nothing new puts the process on hold (`until_progress.py`).
 
-What was verified is a git tree. The checks and the reviews must be of one tree: if anybody changes a file meanwhile, a
-check itself among them, everything is verified once more (another `go`), and then the process is on hold.
+It verifies a git tree. The checks and the reviews must be of one tree: if anybody changes a file meanwhile, a check
+itself among them, everything is verified once more (another `go`), and then the process is on hold.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ def decided(process: Process) -> bool:
 
 
 def next_command(process: Process) -> str | None:
-    """Return the command that accepts the protected files for which a check is red."""
+    """Return the command that accepts the protected files that make a check red."""
     paths = [*dict.fromkeys(path for check in Seen.of(process).red for path in check.touched)]
     if not paths:
         return None

@@ -1,4 +1,4 @@
-"""Whether an `until` gets on: by the git trees that the doer leaves, and by what its checks say, not by its words."""
+"""Whether an `until` gets on, judged by the doer's git trees and the checks' output, not by its words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OFTEN = 3  # Failures of the same lines from which on the process is stalled.
 
 
 def stalled(process: Process) -> str | None:
-    """Say why the doer's last turn made no progress, and in which turns that shows; None if the work gets on.
+    """Say why the doer's last turn made no progress, and which turns show it; None if the work gets on.
 
     Its turn left the files as an earlier one did, or the same lines of a check failed for the third time.
     """

@@ -1,4 +1,4 @@
-"""What `until` reads in replies: a review, or the people that the doer asks."""
+"""The reading of replies by `until`: a review, or the people that the doer asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of `until`: each round with its checks and reviews, and what the members used."""
+"""The report on `until`: each round with its checks and reviews, and the members' usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A round of `until` as it is so far: what is done since the doer's last turn, and which check comes next."""
+"""The current round of `until`: everything done since the doer's last turn, and the next check."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Seen(Struct, frozen=True):
     """The state since the doer's last turn."""
 
     tries: int
-    """The number of the doer's turns, without those that asked a person."""
+    """The number of the doer's turns, without turns that asked a person."""
     heard: int
     """The number of times that a person spoke to the doer between its turns."""
     spoken: tuple[Done, ...]
@@ -92,7 +92,7 @@ class Seen(Struct, frozen=True):
 
     @property
     def tree(self) -> str | None:
-        """The tree on which all checks of the last go are green; None if it changed meanwhile or is unknown."""
+        """The tree where all checks of the last go are green; None if it changed meanwhile or is unknown."""
         every = (done.finding for done in self.tried if isinstance(done.finding, Checked))
         trees = {tree for result in every for tree in (result.before, result.after)}
         return trees.pop() if len(trees) == 1 and "" not in trees else None

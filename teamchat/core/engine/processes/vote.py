@@ -103,7 +103,7 @@ def check(process: Process) -> str | None:
 
 
 def step(process: Process) -> Step | None:
-    """Call all members as one group, in the order in which they are named; then call once more those without a vote."""
+    """Call all members as one group, in the order of their names in the call; then call those without a vote again."""
     if process.quorum and decided(process):
         return None
     voted = seats(process.of(MEMBER))
@@ -174,7 +174,7 @@ def _meant(options: tuple[str, ...], written: object) -> list[str]:
     match written:
         case str() if len(written) <= _MOST:  # a longer one is not folded
             folded = fold_option(written)
-            meant = without_marks(folded)  # without the punctuation around it
+            meant = without_marks(folded)  # drops the punctuation around it
             return [option for option in options if fold_option(option) == folded] or [
                 option for option in options if meant and meant == without_marks(fold_option(option))
             ]

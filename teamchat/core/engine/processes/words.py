@@ -1,4 +1,4 @@
-"""What the members of a process answer, and what it came to, in words for a person instead of JSON."""
+"""The answers and the result of a process, in words for a person instead of JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = {
     (Kind.BEST, best.JUDGE): {"winner", "reasons"},
     (Kind.UNTIL, until_round.REVIEWER): {"round", "verdict", "findings"},
 }
-"""The keys of the JSON that a part asks for. One with others is shown as it was written, so that nothing is lost."""
+"""The keys of the JSON that a part asks for. A text with other fields is shown as written, so that nothing is lost."""
 PLANS = (Kind.MAPREDUCE, mapreduce.PLANNER)
 
 
@@ -57,7 +57,7 @@ def in_words(part: Part | None, speaker: str, reply: str, workers: Sequence[str]
 
 
 def workers_of(process: Process | None, message: str) -> tuple[str, ...]:
-    """Return the members that get the subtasks of the plan in that message; empty if it is no plan of the process."""
+    """Return the members that get the subtasks of the plan in that message; empty if it is no such plan."""
     if process is None or process.kind is not Kind.MAPREDUCE:
         return ()
     return process.members if any(done.message == message for done in process.of(mapreduce.PLANNER)) else ()
@@ -101,7 +101,7 @@ def _voted(speaker: str, option: str | None, reason: str) -> str:
 
 
 def _all_told(written: WrittenValue, said: Synthesis) -> bool:
-    """Whether the words include everybody named; words about a lead that is no member do not count."""
+    """Whether the words include everybody named; words about a lead that is not a member do not count."""
     names = {fold(name) for name in (*written.value["agree"], *written.value["dissent"])}
     return names == {fold(name) for name in (*said.agree, *said.dissent)}
 
@@ -249,7 +249,7 @@ def map_reduce_lines(report: MapReduceReport, *, whom: bool = False) -> Iterator
 
 
 def until_lines(report: UntilReport) -> Iterator[str]:
-    """Write `until: done after 2 of 3 rounds`, then each round with what verified it, and what it took."""
+    """Write `until: done after 2 of 3 rounds`, then each round with its verification and its costs."""
     number = len(report.rounds)
     yield f"until: {until.ENDS[report.result]} after {number} of {_plural(report.most_rounds, 'round')}"
     if report.before:
