@@ -34,12 +34,11 @@ WORKER = ("sh", "-c", "cat > /dev/null; sleep 1; echo done")
 
 
 def measures(_quick: bool) -> Measures:
-    with (
-        tempfile.NamedTemporaryFile("w") as script,  # a command has at most 1,000 words
-        world(f"{LIMITS}{PERSON}{member('lead', ('sh', script.name))}{member('sarah', WORKER)}") as at,
-    ):
-        script.write(PLANNER.format(plan=plan(AT_HOME)))
+    with tempfile.NamedTemporaryFile("w") as script, ExitStack() as stack:
+        script.write(PLANNER.format(plan=plan(AT_HOME)))  # a command has at most 1,000 words
         script.flush()
+        lead = member("lead", ("sh", script.name))
+        at = stack.enter_context(world(f"{LIMITS}{PERSON}{lead}{member('sarah', WORKER)}"))
         yield f"{AT_HOME} subtasks at home", partial(at_home, at)
     try:
         with cluster() as postgres, tempfile.TemporaryDirectory() as name, ExitStack() as workers:

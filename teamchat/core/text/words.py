@@ -114,7 +114,7 @@ def snippet(text: str, parts: Sequence[Phrase]) -> tuple[SnippetPiece, ...]:
 
     FTS5's own snippet takes minutes for a long text where every word matches.
     """
-    text = unicodedata.normalize("NFC", text)  # so that it is folded character by character
+    text = _composed(text)  # so that it is folded character by character
     folded = _folded(text)
     patterns = [_pattern(part) for part in parts]
     places = (_first(folded, part, pattern) for part, pattern in zip(parts, patterns, strict=True))
@@ -177,6 +177,7 @@ def _words_of(part: Phrase) -> list[str]:
 
 _ALIKE = {"đ": "d", "ł": "l", "ø": "o", "ı": "i", "œ": "oe", "æ": "ae", "й": "й"}
 """Letters that people type as others, or that are others although Unicode has them with a mark."""
+_MANY_MARKS = regex(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
 _HIDDEN = frozenset("\u00ad\u200b\u200d\u2060\ufeff")
 """Places where a word may or may not be broken or joined, which nobody types. U+200C parts the words of Persian."""
 
@@ -207,4 +208,9 @@ def _fold(character: str) -> str:
 
 def _folded(text: str) -> str:
     """Return the text as it is indexed, searched and compared."""
-    return text.lower() if text.isascii() else "".join(map(_fold, unicodedata.normalize("NFC", text)))
+    return text.lower() if text.isascii() else "".join(map(_fold, _composed(text)))
+
+
+def _composed(text: str) -> str:
+    """Compose letters and their marks. Of a long run of marks, which takes time by its square, the first ones count."""
+    return unicodedata.normalize("NFC", _MANY_MARKS.sub(r"\1", text))
