@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from msgspec import DecodeError, convert
 from msgspec.json import Decoder, decode
@@ -205,29 +205,40 @@ def _number(path: Path) -> int:
     return 0
 
 
+class _Line(NamedTuple):
+    """What a line of the file is to `_kept`: the turn of a piece of text, and how many lines it counts for."""
+
+    size: int
+    piece_of: int | None
+    counts: int
+    left_out: bool
+
+
 def _kept(file: BinaryIO) -> Iterator[bytes]:
-    """List the lines of a file that are still needed. If there are too many, count those in the middle."""
+    """List the lines of a file that are still needed. If there are too many, count those in the middle.
+
+    Each line is parsed once: that takes most of the time, in which no Ctrl-C is answered.
+    """
     replaced = dict[int, int]()  # the place of the last line that replaces pieces, by the turn
+    lines = list[_Line]()
     file.seek(0)
-    for place, line in enumerate(map(_read, file)):
+    for raw in file:
+        line = _read(raw)
         if isinstance(line, TextLine | TurnFinishedLine):
-            replaced[line.turn] = place
-
-    def needed() -> Iterator[bytes]:
-        file.seek(0)
-        for place, raw in enumerate(file):
-            line = _read(raw)
-            if not (isinstance(line, TextDeltaLine) and place < replaced.get(line.turn, 0)):
-                yield raw
-
-    size = sum(map(len, needed()))
+            replaced[line.turn] = len(lines)
+        piece_of = line.turn if isinstance(line, TextDeltaLine) else None
+        lines.append(_Line(len(raw), piece_of, _count(line), isinstance(line, LeftOutLine)))
+    needed = [each.piece_of is None or place >= replaced.get(each.piece_of, 0) for place, each in enumerate(lines)]
+    size = sum(each.size for each, is_needed in zip(lines, needed, strict=True) if is_needed)
     last = size - LAST if size > LARGEST else 0
     at = missing = 0
-    for raw in needed():
-        at += len(raw)
-        line = _read(raw)
-        if FIRST < at <= last or isinstance(line, LeftOutLine):
-            missing += _count(line)
+    file.seek(0)
+    for raw, each, is_needed in zip(file, lines, needed, strict=True):
+        if not is_needed:
+            continue
+        at += each.size
+        if FIRST < at <= last or each.left_out:
+            missing += each.counts
             continue
         if missing:
             yield encoded(LeftOutLine(lines=missing)) + b"\n"

@@ -99,7 +99,9 @@ def test_a_word_comes_as_often_as_it_is_written_in_any_case() -> None:
     assert match_query("Red blue RED green Blue green red") == '"red" OR "blue" OR "green"'
 
 
-@pytest.mark.parametrize("piece", ["[NEXT:", "word ", "a", "字", "字.", "\n", "Việt ", "a\u0301\u0316" * 20, "\u0301\u0316"])
+@pytest.mark.parametrize(
+    "piece", ["[NEXT:", "word ", "a", "字", "字.", "\n", "Việt ", "a\u0301\u0316" * 20, "\u0301\u0316"]
+)
 def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     assert grows_linearly(match_query, piece)
 
