@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.figure import Figure, Measures
 from benchmarks.world import PERSON, TEAMCHAT, World, member, world
 
-BOUND = 2.25
+BOUND = 2.6
 MEGABYTE = 1_000_000
 MEGABYTES, QUICK_MEGABYTES = 200, 20
 REPEATS = 2
