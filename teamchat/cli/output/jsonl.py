@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import DecodeError, to_builtins
 from msgspec.json import format as spaced
 
 from teamchat.cli.output.listing import SessionState
@@ -56,7 +57,10 @@ def print_line(line: JsonLine) -> None:
 
 def _put(line: object) -> None:
     """Write the object with a space behind each colon and comma: scripts look for `"code": 0`."""
-    sys.stdout.write(f"{spaced(encoded(line), indent=0).decode()}\n")
+    raw = encoded(line)
+    with suppress(DecodeError):  # half of a surrogate pair, of a name that is no text: those lines have the spaces
+        raw = spaced(raw, indent=0)
+    sys.stdout.write(f"{raw.decode()}\n")
 
 
 def session_fields(session: Session, title: str) -> dict[str, Any]:
