@@ -257,8 +257,8 @@ class Sessions(Struct, frozen=True):
 
     An older version does not find the session, and the turn is repeated with a fresh one.
     """
-    continues: Callable[[Mapping[str, str], str], Collection[str] | None] = lambda _env, _session: None
-    """The rows of a session's record that its next turn continues, by the CLI's environment.
+    continues: Callable[[Mapping[str, str], Path, str], Collection[str] | None] = lambda _env, _cwd, _session: None
+    """The rows of a session's record that its next turn continues, by the CLI's environment and the turn's folder.
 
     None: they are not known, and no turn is taken for lost.
     """
@@ -295,6 +295,7 @@ class Runner(ABC):
     stall_s = 300.0
     """The default for the longest silence after the first output, in seconds."""
     reports_denials = False
+    hides_denials: frozenset[str] = frozenset()  # tools that call subagents whose refusals it does not report
     """Whether a turn without a reported denial had none; the ledger proves it for some versions.
 
     In any other version the receipt says unknown.

@@ -69,7 +69,7 @@ def test_what_the_session_lost_is_shown_to_it_once_more(made: Crew) -> None:
 def test_a_session_that_has_lost_all_turns_is_left_for_a_fresh_one(made: Crew) -> None:
     sent("First")
     record(("by hand", None))
-    sent("Second")
+    assert "max begins a fresh session: its session has lost its turn 1" in sent("Second").err
     assert setup(2)["fresh_because"] == "its session has lost its turn 1: somebody continued it beside that"
     assert "First" in made.prompts("max")[-1]
 

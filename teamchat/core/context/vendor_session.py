@@ -68,6 +68,8 @@ class Past(Struct, frozen=True):
 
 
 NOTHING_BEFORE = Past()
+LOST = "its session has lost its turn"
+"""How the reason for a fresh session begins where no turn of the last one is left."""
 
 
 RowsOf = Callable[[str], Collection[str] | None]
@@ -140,7 +142,7 @@ def session_for(
     if broken or past.turns is None:
         return broken or "its last turn left no session"
     if past.held is None:
-        return f"its session has lost its turn {past.turn.number}: somebody continued it beside that"
+        return f"{LOST} {past.turn.number}: somebody continued it beside that"
     return _continued(past.held, past.turns, manager, answers) or "its session has had the message that it answers"
 
 

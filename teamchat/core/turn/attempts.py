@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from teamchat.assemblers.truncation import byte_length
 from teamchat.core.context.build import BuiltPrompt
-from teamchat.core.context.vendor_session import past_of
+from teamchat.core.context.vendor_session import LOST, past_of
 from teamchat.core.engine.events import TurnBegan
 from teamchat.core.engine.state import Route
 from teamchat.core.engine.workflow import Kind
@@ -196,7 +196,7 @@ class Attempts(Struct):
         if not run.machine.live or member.host or not runner.sessions or run.live.keeps(member, session):
             return None
         env = environment_of(runner, run.machine.env, keep=member.env_keep, add=member.env)
-        return runner.sessions.continues(env, session)
+        return runner.sessions.continues(env, member.cwd, session)
 
     async def _turn(self, route: Route, member: Member, *, has_fallback: bool) -> Answer | NoAnswer:
         run = self.run
@@ -286,6 +286,8 @@ def _for_part(member: Member, route: Route) -> Member:
 def cut_warnings(turn: Turn, prompt: BuiltPrompt, request: ConversationMessage) -> Iterator[str]:
     """List the messages and images that a turn's prompt lacks, and say why a custom command stays text."""
     trimmed = turn.setup.trimmed
+    if (turn.setup.fresh_because or "").startswith(LOST):
+        yield f"{turn.member} begins a fresh session: {turn.setup.fresh_because}"
     if turn.setup.lost:
         lost = f"{turn.member}'s session has lost its {turn.setup.lost_in_words}, beside which somebody continued it"
         yield f"{lost}; it is shown the messages again (teamchat open {turn.member} continues it without loss)"

@@ -47,7 +47,7 @@ class _Row(Struct):
     aside: bool = field(default=False, name="isSidechain")
 
 
-def continued_rows(env: Mapping[str, str], session: str) -> Collection[str] | None:
+def continued_rows(env: Mapping[str, str], cwd: Path, session: str) -> Collection[str] | None:
     """Return the ids of the rows that the next turn of a session continues; None if its record cannot be read.
 
     These are the last row of the record and all above it. Two turns at the same time begin at the same row, and the
@@ -55,14 +55,16 @@ def continued_rows(env: Mapping[str, str], session: str) -> Collection[str] | No
     """
     decode, parents, last = Decoder(_Row).decode, dict[str, str | None](), None
     try:
-        (file, *_) = newest((claude_folder(env) / "projects").glob(f"*/{glob.escape(session)}.jsonl"))
+        found = newest((claude_folder(env) / "projects").glob(f"*/{glob.escape(session)}.jsonl"))
+        here = _NO_NAME.sub(_dashes, os.path.realpath(cwd))[:_LONGEST_NAME]
+        file = next((record for record in found if record.parent.name[:_LONGEST_NAME] == here), None) or found[0]
         with open_regular(file) as record:
             for line in record:
                 with suppress(DecodeError, UnicodeError):  # half a row, of a Claude that was killed
                     row = decode(line)
                     if row.uuid and not row.aside:
                         parents[row.uuid], last = row.parent or row.before, row.uuid
-    except (OSError, ValueError):
+    except (OSError, ValueError, IndexError):
         return None
     rows = set[str]()
     while last is not None and last not in rows:

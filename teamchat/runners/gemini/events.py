@@ -49,6 +49,7 @@ _SHELL = "run_shell_command"
 _BLOCKED = "Blocked: command substitution detected in shell command."
 """The whole output of a command that has an expansion: it did not run, and the status is "success" (0.61.0)."""
 _NO_EXPANSION = regex(r"""'[^']*'|\\.|("(?:[^"\\]|\\.)*")""", re.DOTALL)  # keeps what stands in double quotes
+_WRAPPER = regex(r"\s*(?:\S*/)?(?:ba|z)?sh\s+-c\s")
 _EXPANSION = regex(r"[$<>]\(|`")
 _RETRY = regex(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?[:.]\s*(?:Retrying with backoff\.\.\. )?(.*)")
 _CUT = regex(r"Warning: stdin input truncated to \d+ bytes")
@@ -96,7 +97,7 @@ class GeminiEvents(JsonEvents):
         match parameters:
             case {"file_path": str(path)} if name in _EDITORS:
                 self._paths[tool] = path
-            case {"command": str(command)} if name == _SHELL and _EXPANSION.search(_NO_EXPANSION.sub(r"\1", command)):
+            case {"command": str(command)} if name == _SHELL and _expands(command):
                 self._expands.add(tool)
         if name == _ASKS:
             self._asked[tool] = questions_text(parameters)
@@ -153,6 +154,12 @@ class GeminiEvents(JsonEvents):
         """Judge the process, whose exit code is the low byte of the HTTP status that ended it."""
         self.status = self.status or _STATUS_BY_EXIT.get(exit_code)
         return super().finish(exit_code, stderr_tail)
+
+
+def _expands(command: str) -> bool:
+    """Whether Gemini finds an expansion in the command. Of `sh -c '...'` it looks at the text in quotes (0.61.0)."""
+    bare = command if _WRAPPER.match(command) else _NO_EXPANSION.sub(r"\1", command)
+    return _EXPANSION.search(bare) is not None
 
 
 def _is_refusal(kind: str, message: object) -> bool:

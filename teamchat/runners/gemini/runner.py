@@ -61,6 +61,7 @@ class GeminiRunner(Runner):
     )  # from 4,194,304 on it asks no model and ends well: a quarter of the characters are tokens to it
     stop = StopRule()  # the parent process ignores every soft signal; the group does not
     reports_denials = True
+    hides_denials = frozenset({"invoke_agent"})  # 0.61.0
     reads_mentions = True
     images = Images(lambda path: "@" + _ENDS_A_PATH.sub(r"\\\g<0>", path))
     slash = SlashRule(find, with_command)

@@ -67,6 +67,8 @@ BLOCKED = "Blocked: command substitution detected in shell command."
         ("echo \"don't stop $(date) won't\"", BLOCKED, True),
         ("diff <(ls a) <(ls b)", BLOCKED, True),
         ("tee >(wc -l)", BLOCKED, True),
+        ("bash -c 'echo $(date) > made.txt'", BLOCKED, True),
+        ("/bin/sh -c 'echo `date` > made.txt'", BLOCKED, True),
         (f"echo '{BLOCKED}'", BLOCKED, False),  # it ran, and says so
         (f"echo '{BLOCKED}' '$(date)' | head -c 56", BLOCKED, False),
         (f'echo "{BLOCKED}" \\$\\(date\\) >/dev/null', BLOCKED, False),
