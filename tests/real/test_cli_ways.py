@@ -100,13 +100,16 @@ def test_what_becomes_of_two_turns_of_one_session_at_once(user: World, vendor: V
 def test_what_a_cli_does_whose_prompt_comes_after_four_seconds(user: World, vendor: Vendor) -> None:
     argv = [word for word in AGAIN[vendor] if word not in ("--resume", "resume", "--session", "ID")]
     (user.cwd / ".git").mkdir()
+    gives_up = {"claude": (1, b"Input must be provided"), "gemini": (42, b"No input provided via stdin")}
     user.server.script(vendor, [Reply("Done.")])
     inputs = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(argv, cwd=user.cwd, env=dict(user.env), **inputs) as process:  # type: ignore[call-overload]
-        time.sleep(4)
+        if vendor in gives_up:
+            wait_until(lambda: process.poll() is not None)
+        else:
+            time.sleep(4)
         ended = process.poll()
         out, err = process.communicate(None if ended is not None else b"Go", timeout=TIMEOUT_S)
-    gives_up = {"claude": (1, b"Input must be provided"), "gemini": (42, b"No input provided via stdin")}
     if vendor in gives_up:
         code, words = gives_up[vendor]
         assert (ended, words in out + err) == (code, True)

@@ -146,7 +146,7 @@ def test_after_each_break_the_model_gets_all_that_is_visible_once_in_a_new_sessi
     remembering(user, vendor, access="edit")
     asks(5, CHANGED)
     remembering(user, vendor, access="edit", cwd="sub")
-    asks(6, CHANGED)
+    asks(6, CHANGED if vendor == "gemini" else None)  # the others go on in any folder
     asked = len(user.server.turns(vendor))
     user.server.script(vendor, [Reply("Half an", ending="stall")])
     with user.start("send", "--trust", "Question 7.", "--to", name) as process:

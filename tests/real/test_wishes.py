@@ -91,7 +91,7 @@ def kept_running(command: Command, cwd: Path, env: Mapping[str, str], output: Pa
         assert process.stdin
         process.stdin.write(command.live.line(b"Say one."))
         process.stdin.flush()
-        wait_until(lambda: b'"type": "result"' in output.read_bytes())
+        wait_until(lambda: b'"type":"result"' in output.read_bytes())
         yield
     finally:
         os.killpg(process.pid, signal.SIGKILL)
