@@ -177,7 +177,8 @@ def _words_of(part: Phrase) -> list[str]:
 
 _ALIKE = {"đ": "d", "ł": "l", "ø": "o", "ı": "i", "œ": "oe", "æ": "ae", "й": "й"}
 """Letters that people type as others, or that are others although Unicode has them with a mark."""
-_MANY_MARKS = regex(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
+_NO_LETTER = r"[^\w\x00-\x7f\xad\u200b-\u200f\u2060\ufeff]"
+_MANY_MARKS = regex(rf"({_NO_LETTER}{{30}}){_NO_LETTER}+")
 _HIDDEN = frozenset("\u00ad\u200b\u200d\u2060\ufeff")
 """Places where a word may or may not be broken or joined, which nobody types. U+200C parts the words of Persian."""
 
