@@ -242,8 +242,8 @@ def _outcome(
     reported = collected.files(end.exit.cwd or ending.cwd)
     changes = end.exit.files if isinstance(end.exit.files, FileChanges) else None
     files = tuple(change.path for change in changes.files) if changes else reported
-    called = {timed.event.name for timed in collected.events if isinstance(timed.event, ToolCall)}
-    shown = called.isdisjoint(ending.runner.hides_denials)
+    hides = ending.runner.hides_denials
+    hidden = hides and any(isinstance(one.event, ToolCall) and one.event.name in hides for one in collected.events)
     return Outcome(
         exit_code=end.exit.code,
         seconds=end.exit.seconds,
@@ -252,7 +252,7 @@ def _outcome(
         model=end.model,
         usage=own_share(end.usage, ending.before) if ending.before else end.usage,
         version=version,
-        denied=end.denied if end.denied or (shown and _reports_denials(ending.runner, version)) else None,
+        denied=end.denied if end.denied or (not hidden and _reports_denials(ending.runner, version)) else None,
         files=files,
         reported=reported,
         changes=end.exit.files,
