@@ -6,21 +6,18 @@ JSON: it checks nothing, and looks for no secret.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.filled_store import large
-from benchmarks.world import TEAMCHAT, World
+from benchmarks.world import MEASURED, World, peak_mb
 from teamchat.core.files.folders import STORE_NAME
 
 BOUNDS = {"md": (5.0, 100.0), "json": (5.0, 100.0), "jsonl": (5.0, 100.0), "html": (6.5, 150.0)}  # ratio and MB
 FLOOR = Path(__file__).parent / "floors" / "export_lines.py"
-LOOK_S = 0.05
 
 
 def measures(_quick: bool) -> Measures:
@@ -35,22 +32,6 @@ def exported(at: World, name: str) -> Iterator[Figure]:
     most, most_mb = BOUNDS[name]
     (store,) = Path(at.env["TEAMCHAT_HOME"]).rglob(STORE_NAME)
     floor = at.run((sys.executable, str(FLOOR), str(store), str(at.folder / "floor.jsonl"))).wall_ms / 1000
-    argv = (*TEAMCHAT, "export", "--format", name, "-o", f"talk.{name}")
-    began, peak_mb = time.perf_counter(), 0.0
-    with subprocess.Popen(argv, cwd=at.folder, env=dict(at.env), stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None:
-            peak_mb = max(peak_mb, _peak_mb(process.pid))
-            time.sleep(LOOK_S)
-        took = time.perf_counter() - began
-    if process.returncode:
-        raise RuntimeError(f"{argv} ended with {process.returncode}")
+    took = at.run((*MEASURED, "export", "--format", name, "-o", f"talk.{name}")).wall_ms / 1000
     yield Figure(name=name, unit="s", value=took, floor=floor, floor_is="a bare script, as lines of JSON", bound=most)
-    yield Figure(name=f"{name}, memory", unit="MB", value=peak_mb, by="value", bound=most_mb)
-
-
-def _peak_mb(pid: int) -> float:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return max((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), default=0.0)
+    yield Figure(name=f"{name}, memory", unit="MB", value=peak_mb(at.folder), by="value", bound=most_mb)

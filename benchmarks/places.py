@@ -6,7 +6,6 @@ The floor is the arithmetic: the subtasks by the turns that run at the same time
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.figure import Figure, Measures, Unavailable
 from benchmarks.hosts import World as Hosts
-from benchmarks.world import PERSON, World, member, world
+from benchmarks.world import MEASURED, PERSON, World, member, peak_mb, world
 from tests.workers.postgres import Unavailable as NoPostgres
 from tests.workers.postgres import cluster
 
@@ -57,17 +56,13 @@ def plan(number: int) -> str:
 
 
 def at_home(at: World) -> Iterator[Figure]:
-    took = at.teamchat("run", "mapreduce", "--new", "--quiet", "--workers", "sarah", "--jobs", str(AT_ONCE), "Go")
+    run = ("run", "mapreduce", "--new", "--quiet", "--workers", "sarah", "--jobs", str(AT_ONCE), "Go")
+    took = at.run((*MEASURED, *run))
     yield Figure(
         name=f"{AT_HOME} subtasks at home", unit="ms", value=took.wall_ms, floor=1000 * AT_HOME / AT_ONCE,
         floor_is="the arithmetic", by="ratio", bound=TIMES,
     )  # fmt: skip
-    yield Figure(name=f"{AT_HOME} subtasks, memory", unit="MB", value=most_mb(), by="value", bound=MOST_MB)
-
-
-def most_mb() -> float:
-    """The memory of the largest process so far that this one has waited for."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    yield Figure(name=f"{AT_HOME} subtasks, memory", unit="MB", value=peak_mb(at.folder), by="value", bound=MOST_MB)
 
 
 def on_hosts(hosts: Hosts) -> Iterator[Figure]:

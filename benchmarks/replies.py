@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,12 +20,11 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.figure import Figure, Measures
-from benchmarks.world import PERSON, ROOT, member
+from benchmarks.world import MEASURED, PERSON, ROOT, member, peak_mb
 from teamchat.runners.longest import LONGEST_REPLY
 from tests.fakes.scripted import spoken
 from tests.runners.processes import agent
 
-MEASURED = ROOT / "tests" / "fakes" / "measured.py"
 LINE = "A line of a long answer, in which nothing is meant.\n"
 TEXTS = {
     "lines": LINE,
@@ -56,8 +54,7 @@ def team(output: str, like: str = "plain") -> Iterator[Path]:
 
 def start(folder: Path, *args: str) -> subprocess.Popen[bytes]:
     env = {**os.environ, "HOME": str(folder), "TEAMCHAT_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
-    nowhere = subprocess.DEVNULL
-    argv = [sys.executable, str(MEASURED), *args]
+    argv, nowhere = (*MEASURED, *args), subprocess.DEVNULL
     return subprocess.Popen(argv, cwd=folder, env=env, stdin=nowhere, stdout=nowhere, stderr=subprocess.PIPE)
 
 
@@ -67,7 +64,7 @@ def peak(folder: Path, *args: str, code: int = 0) -> float:
     _, errors = process.communicate()
     if process.returncode != code:
         raise RuntimeError(errors.decode())
-    return int((folder / "peak").read_text()) / 1e6
+    return peak_mb(folder)
 
 
 def measures(_quick: bool) -> Measures:

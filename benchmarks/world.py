@@ -17,6 +17,8 @@ from teamchat.cli.startup.workspace import store_file
 
 ROOT = Path(__file__).parent.parent
 TEAMCHAT = (sys.executable, "-m", "teamchat")
+MEASURED = (sys.executable, str(ROOT / "tests" / "fakes" / "measured.py"))
+"""teamchat, which leaves the most memory that it took in its folder, for `peak_mb`."""
 PERSON = '[[members]]\nname = "kai"\ntype = "human"\n'
 
 
@@ -39,6 +41,11 @@ class World(msgspec.Struct, frozen=True):
 
     def run(self, argv: Sequence[str], stdin: bytes = b"", codes: Sequence[int] = (0,)) -> Took:
         return run(argv, self.folder, self.env, stdin, codes)
+
+
+def peak_mb(folder: Path) -> float:
+    """The most memory that the last command of `MEASURED` in that folder took."""
+    return int((folder / "peak").read_text()) / 1e6
 
 
 @contextmanager

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import Any
 
 from msgspec import DecodeError, to_builtins
-from msgspec.json import format as spaced
+from msgspec.json import format as with_spaces
 
 from teamchat.cli.output.listing import SessionState
 from teamchat.core.routing.todos import Change
 from teamchat.core.store.listing import Listed
+from teamchat.core.store.rows import encoded
 from teamchat.core.store.sessions import Session
-from teamchat.core.turn.lines import LineMaker, encoded, printed, result_line, route_fields
+from teamchat.core.turn.lines import LineMaker, printed, result_line, route_fields
 from teamchat.core.turn.run_events import VERSION, AgentSpoke, Conclusion, ConversationEvent, JsonLine
 
 
 class JsonOutput:
-    """With `stream` it also prints text as it arrives."""
+    """With `stream` it also prints text as it arrives. `lines` makes the lines."""
 
-    def __init__(self, session: str, *, stream: bool = False) -> None:
+    def __init__(self, session: str, lines: LineMaker | None = None, *, stream: bool = False) -> None:
         self.session, self.stream = session, stream
-        self._lines = LineMaker()
+        self._lines = lines or LineMaker()
 
     def __call__(self, event: ConversationEvent) -> None:
         """Print the lines of an event. The last of several events read together flushes the output."""
@@ -57,10 +57,14 @@ def print_line(line: JsonLine) -> None:
 
 def _put(line: object) -> None:
     """Write the object with a space behind each colon and comma: scripts look for `"code": 0`."""
-    raw = encoded(line)
-    with suppress(DecodeError):  # half of a surrogate pair, of a name that is no text: those lines have the spaces
-        raw = spaced(raw, indent=0)
-    sys.stdout.write(f"{raw.decode()}\n")
+    sys.stdout.write(_spaced(encoded(line)).decode() + "\n")
+
+
+def _spaced(raw: bytes) -> bytes:
+    try:
+        return with_spaces(raw, indent=0)
+    except DecodeError:  # half of a surrogate pair, of a name that is no text: that line has them
+        return raw
 
 
 def session_fields(session: Session, title: str) -> dict[str, Any]:

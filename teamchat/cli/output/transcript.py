@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from teamchat.cli.output.plain import PlainOutput
 from teamchat.core.engine.processes.until_report import UntilReport
-from teamchat.core.turn.lines import LineMaker, encoded, printed, result_line
+from teamchat.core.store.rows import encoded
+from teamchat.core.turn.lines import LineMaker, printed, result_line
 from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckFinished,

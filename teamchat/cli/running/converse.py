@@ -33,6 +33,7 @@ from teamchat.core.store.undos import check_no_unfinished_undo
 from teamchat.core.team.team import Team
 from teamchat.core.text.clean import printable
 from teamchat.core.turn.caller import find_caller
+from teamchat.core.turn.lines import LineMaker
 from teamchat.core.turn.machine import Cooldowns, Machine, TrustedMachine
 from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import Conclusion, ConversationEvent, Warned
@@ -77,9 +78,10 @@ def converse(
         work = _judged(work, verdict)  # a verdict is not recorded: a replay is asked for none
 
     keyboard = KEYBOARD.get() if show.talks else None
-    console = _console(keyboard, team, db, session, show, listen, at_end)
+    lines = LineMaker()
+    console = _console(keyboard, team, db, session, show, lines, listen, at_end)
     works = keyboard.while_working(console.stopper) if keyboard else contextlib.nullcontext()
-    file = RunFile(run_file(db.path.parent, session.id), session.name)
+    file = RunFile(run_file(db.path.parent, session.id), session.name, lines)
     with held(team.root, db, session, wait=wait), works, contextlib.closing(file):
         console.file = file
         check_no_unfinished_undo(db, session.id)
@@ -130,6 +132,7 @@ def _console(
     db: Database,
     session: Session,
     show: ShownOptions,
+    lines: LineMaker,
     listen: Listen | None,
     at_end: AtEnd | None,
 ) -> Console:
@@ -140,7 +143,7 @@ def _console(
 
     lacks = show.talks and lacks_denials(db, session.id)
     if not keyboard:
-        return Console(choose_output(team, session.name, show, told=lacks), listen, place, at_end)
+        return Console(choose_output(team, session.name, show, lines, told=lacks), listen, place, at_end)
     console = Console(keyboard.output(team, told=lacks), listen, at_end=at_end)
 
     def hint(commands: str) -> str:

@@ -18,6 +18,7 @@ from teamchat.core.conversation.permission import IN_HOOK, trust_store
 from teamchat.core.engine.events import PauseKind
 from teamchat.core.errors import AgentMissing, TeamchatError, TeamFileError
 from teamchat.core.files.whole_files import temporary_folder
+from teamchat.core.store.rows import encoded
 from teamchat.core.team.programs import Unusable, find_program
 from teamchat.core.team.team import Member, Team
 from teamchat.core.team.trust import TrustStore, require
@@ -25,7 +26,7 @@ from teamchat.core.team.trusted_files import files_of_hook
 from teamchat.core.team.writers import may_write_file
 from teamchat.core.text.clean import printable, visible
 from teamchat.core.turn.caller import VARIABLE, find_caller
-from teamchat.core.turn.lines import LineMaker, encoded, result_line
+from teamchat.core.turn.lines import LineMaker, result_line
 from teamchat.core.turn.run_events import (
     Conclusion,
     ConversationEvent,

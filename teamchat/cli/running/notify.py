@@ -14,8 +14,9 @@ from typing import TextIO
 
 from teamchat.cli.output.lines import closing_lines, note
 from teamchat.core.errors import ExitCode
+from teamchat.core.store.rows import encoded
 from teamchat.core.text.clean import printable
-from teamchat.core.turn.lines import encoded, result_line
+from teamchat.core.turn.lines import result_line
 from teamchat.core.turn.run_events import Conclusion
 
 AFTER_S = 20.0  # a run that ends earlier is still looked at

@@ -17,18 +17,27 @@ from teamchat.core.team.team import Team
 
 if TYPE_CHECKING:
     from teamchat.cli.output.terminal.excerpt import Excerpts
+    from teamchat.core.turn.lines import LineMaker
 
 
-def choose_output(team: Team, session: str, show: ShownOptions, *, receipts: bool = True, told: bool = False) -> Output:
+def choose_output(
+    team: Team,
+    session: str,
+    show: ShownOptions,
+    lines: LineMaker | None = None,
+    *,
+    receipts: bool = True,
+    told: bool = False,
+) -> Output:
     """Choose JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
-    Without `receipts` a terminal names no command that shows a turn's receipt. `told`: an earlier run has named the
-    unreported values.
+    `lines` makes the lines of JSON. Without `receipts` a terminal names no command that shows a turn's receipt. `told`:
+    an earlier run has named the unreported values.
     """
     if show.as_json:
         from teamchat.cli.output.jsonl import JsonOutput
 
-        return JsonOutput(session, stream=show.stream)
+        return JsonOutput(session, lines, stream=show.stream)
     if show.quiet:
         from teamchat.cli.output.plain import QuietOutput
 

@@ -135,10 +135,15 @@ def _reader(hint: Any) -> Reader:
 
 def dump(value: object) -> str:
     """Write a value as JSON that the store can hold."""
+    return encoded(value).decode()
+
+
+def encoded(value: object) -> bytes:
+    """Write a value as JSON. What is no Unicode in it (of a file's name, say) is escaped."""
     try:
-        return encode(value).decode()
+        return encode(value)
     except (UnicodeEncodeError, OverflowError):  # JSON's escapes, up to six times as long, keep surrogates
-        return json.dumps(to_builtins(value))
+        return json.dumps(to_builtins(value)).encode()
 
 
 def load_changes(written: dict[str, Any] | None) -> FileChanges | NoCheckpoint | None:

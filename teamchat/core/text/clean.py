@@ -43,10 +43,19 @@ _SEQUENCES = regex(rf"{SEQUENCE}{{1,1000}}+", re.VERBOSE)  # a hostile text has 
 _OPEN = regex(rf"(?P<intro> {_STRING} ) {_TEXT} (?P<last> \x1b? ) \Z | {_CSI} \Z | {_OTHER} \Z", re.VERBOSE)
 _BEGINS_SEQUENCE = regex(r"[\x1b\x80-\x9f]")
 _CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_PIECE = 1 << 18  # characters that one call takes: no other thread runs meanwhile, so nothing answers Ctrl-C
 
 
 def clean(text: str) -> str:
     """Remove escape sequences and control characters from `text`; line ends and tabs stay."""
+    if len(text) <= _PIECE:
+        return _cleaned(text)
+    cleaner = Cleaner()
+    pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+    return "".join((*map(cleaner.push, pieces), cleaner.flush()))
+
+
+def _cleaned(text: str) -> str:
     return _CONTROL.sub("", without_sequences(text))
 
 
@@ -82,14 +91,14 @@ class Cleaner:
         match = _open(text)
         if match is None:
             self._held = ""
-            return clean(text)
+            return _cleaned(text)
         # the text of an open string is never shown: only its beginning and the half of its end have to wait
         self._held = match["intro"] + match["last"] if match["intro"] else match[0]
-        return clean(text[: match.start()])
+        return _cleaned(text[: match.start()])
 
     def flush(self) -> str:
         held, self._held = self._held, ""
-        return clean(held)
+        return _cleaned(held)
 
 
 class VisibleCleaner:

@@ -5,7 +5,7 @@ The file of a run has the same lines, with the fields of `live` besides, and typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, ClassVar, cast
@@ -23,7 +23,6 @@ from teamchat.core.messages import ConversationMessage
 from teamchat.core.receipt import QUANTITIES, Child, Outcome
 from teamchat.core.store.checks import CheckRecord
 from teamchat.core.store.lessons import Lesson
-from teamchat.core.store.rows import dump
 from teamchat.core.store.turns import Turn
 from teamchat.core.turn.run_events import (
     AgentSpoke,
@@ -450,13 +449,23 @@ ANY: Any = reduce(or_, LINES)
 
 
 class LineMaker:
-    """Makes the lines of one run. Some events have no line, and what a turn has learned has several."""
+    """Makes the lines of one run. Some events have no line, and what a turn has learned has several.
+
+    The file of a run and its output may ask in turn for the same event, so its lines are made once.
+    """
 
     def __init__(self) -> None:
         self._parts: dict[int, PartFields | None] = {}  # parts of the running turns
+        self._event: ConversationEvent | None = None
+        self._made: Sequence[JsonLine] = ()
 
-    def of(self, event: ConversationEvent) -> Iterator[JsonLine]:
+    def of(self, event: ConversationEvent) -> Sequence[JsonLine]:
         """The lines of an event."""
+        if event is not self._event:
+            self._event, self._made = event, tuple(self._make(event))
+        return self._made
+
+    def _make(self, event: ConversationEvent) -> Iterator[JsonLine]:
         match event:
             case AgentSpoke(turn=turn, member=member, event=spoken):  # the most frequent one
                 if isinstance(spoken, ToolResult):
@@ -656,8 +665,3 @@ def printed(line: JsonLine) -> dict[str, Any]:
     if fields["type"] == "error":
         fields["type"] = "note"
     return {name: value for name, value in fields.items() if name not in line.live}
-
-
-def encoded(line: object) -> bytes:
-    """The JSON of a line. What is no Unicode in it (of a file's name, say) is escaped."""
-    return dump(line).encode()

@@ -12,28 +12,31 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
+from itertools import compress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, TypeVar
 
-from msgspec import DecodeError, convert
+from msgspec import DecodeError, Struct, convert
 from msgspec.json import Decoder, decode
 
+from teamchat.core.store.rows import encoded
 from teamchat.core.turn.lines import (
     ANY,
+    LINES,
     LeftOutLine,
     LineMaker,
     RunLine,
     TextDeltaLine,
     TextLine,
     TurnFinishedLine,
-    encoded,
     result_line,
 )
 from teamchat.core.turn.run_events import AgentSpoke, Conclusion, ConversationEvent, JsonLine
 from teamchat.runners.untrusted.regular_files import open_regular
 
+T = TypeVar("T")
 RUNS = "runs"  # The folder of a workspace with the files.
 LARGEST = 64 << 20  # Bytes of a file.
 FIRST = LARGEST // 4  # Bytes kept at the beginning if the middle is left out.
@@ -69,13 +72,15 @@ def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent
 class RunFile:
     """Appends a run's lines to its file, which the first line begins. `session` is the session's name.
 
+    `lines` makes the lines.
+
     Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines follow
     the last run's lines.
     """
 
-    def __init__(self, path: Path, session: str, *, further: bool = False) -> None:
+    def __init__(self, path: Path, session: str, lines: LineMaker | None = None, *, further: bool = False) -> None:
         self._path, self._session, self._further = path, session, further
-        self._lines = LineMaker()
+        self._lines = lines or LineMaker()
         self._file: int | None = None
         self._waiting: list[JsonLine] = []
         self._missing = self._size = self._replaced = 0
@@ -205,13 +210,19 @@ def _number(path: Path) -> int:
     return 0
 
 
-class _Line(NamedTuple):
-    """What a line of the file is to `_kept`: the turn of a piece of text, and how many lines it counts for."""
+class _Head(Struct, frozen=True, gc=False):
+    """What `_kept` has to know about a line. All else is skipped and not built: a reply is a line of megabytes."""
 
-    size: int
-    piece_of: int | None
-    counts: int
-    left_out: bool
+    type: str = ""
+    turn: int | None = None
+    lines: Any = None
+
+    @property
+    def counts(self) -> int:
+        """How many lines this one stands for, as `_count` does."""
+        if self.type == _tag(LeftOutLine):
+            return self.lines if isinstance(self.lines, int) else 0
+        return self.type in _counted()
 
 
 def _kept(file: BinaryIO) -> Iterator[bytes]:
@@ -219,26 +230,25 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
 
     Each line is parsed once: that takes most of the time, in which no Ctrl-C is answered.
     """
-    replaced = dict[int, int]()  # the place of the last line that replaces pieces, by the turn
-    lines = list[_Line]()
+    piece, replacing, left_out = _tag(TextDeltaLine), (_tag(TextLine), _tag(TurnFinishedLine)), _tag(LeftOutLine)
+    replaced = dict[int | None, int]()  # the place of the last line that replaces pieces, by the turn
+    decoder, heads, sizes = Decoder(_Head), list[_Head](), list[int]()
     file.seek(0)
     for raw in file:
-        line = _read(raw)
-        if isinstance(line, TextLine | TurnFinishedLine):
-            replaced[line.turn] = len(lines)
-        piece_of = line.turn if isinstance(line, TextDeltaLine) else None
-        lines.append(_Line(len(raw), piece_of, _count(line), isinstance(line, LeftOutLine)))
-    needed = [each.piece_of is None or place >= replaced.get(each.piece_of, 0) for place, each in enumerate(lines)]
-    size = sum(each.size for each, is_needed in zip(lines, needed, strict=True) if is_needed)
+        head = _read(raw, decoder) or _Head()
+        if head.type in replacing:
+            replaced[head.turn] = len(heads)
+        heads.append(head)
+        sizes.append(len(raw))
+    needed = [head.type != piece or place >= replaced.get(head.turn, 0) for place, head in enumerate(heads)]
+    size = sum(compress(sizes, needed))
     last = size - LAST if size > LARGEST else 0
     at = missing = 0
     file.seek(0)
-    for raw, each, is_needed in zip(file, lines, needed, strict=True):
-        if not is_needed:
-            continue
-        at += each.size
-        if FIRST < at <= last or each.left_out:
-            missing += each.counts
+    for raw, head in compress(zip(file, heads, strict=True), needed):
+        at += len(raw)
+        if FIRST < at <= last or head.type == left_out:
+            missing += head.counts
             continue
         if missing:
             yield encoded(LeftOutLine(lines=missing)) + b"\n"
@@ -248,18 +258,28 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
         yield encoded(LeftOutLine(lines=missing)) + b"\n"
 
 
+def _tag(line: type[JsonLine]) -> str:
+    return str(line.__struct_config__.tag)
+
+
+@cache
+def _counted() -> Collection[str]:
+    """List the types of the lines that count for one line."""
+    return {_tag(line) for line in LINES} - {_tag(TextDeltaLine), _tag(RunLine), _tag(LeftOutLine)}
+
+
 @cache
 def _decoder() -> Decoder[JsonLine]:
     """Make the decoder, once: that takes as long as two hundred lines."""
     return Decoder(ANY)
 
 
-def _read(raw: bytes) -> JsonLine | None:
+def _read(raw: bytes, decoder: Decoder[T]) -> T | None:
     """Read a line; None if a full disk has cut it, or if only a later teamchat knows it."""
     with contextlib.suppress(DecodeError):
-        return _decoder().decode(raw)
+        return decoder.decode(raw)
     with contextlib.suppress(ValueError, RecursionError):  # msgspec reads no half of a surrogate pair
-        return cast("JsonLine", convert(json.loads(raw), ANY))
+        return convert(json.loads(raw), decoder.type)
     return None
 
 
@@ -327,7 +347,7 @@ class RunReader:
         while self._file and (raw := self._file.readline()):
             self._half.append(raw)
             if raw.endswith(b"\n"):
-                line = _read(b"".join(self._half))
+                line = _read(b"".join(self._half), _decoder())
                 self._half.clear()
                 if line and (new := self._new(line)):
                     yield new

@@ -21,9 +21,10 @@ from teamchat.core.engine.workflow import Kind, Process, ProcessCheck
 from teamchat.core.errors import ExitCode, StoreGone, UnknownName
 from teamchat.core.files.session_lock import session_lock
 from teamchat.core.store.database import Database
+from teamchat.core.store.rows import encoded
 from teamchat.core.store.sessions import need_session, remove_session
 from teamchat.core.team.team import Limits
-from teamchat.core.turn.lines import LineMaker, ResultLine, TextDeltaLine, encoded
+from teamchat.core.turn.lines import LineMaker, ResultLine, TextDeltaLine
 from teamchat.core.turn.run_events import (
     AgentSpoke,
     CheckStarted,

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich._emoji_codes import EMOJI
 
-from teamchat.core.text.clean import Cleaner, VisibleCleaner, clean, printable, sequences, told, visible
+from teamchat.core.text.clean import _PIECE, Cleaner, VisibleCleaner, clean, printable, sequences, told, visible
 from teamchat.core.text.invisible import INVISIBLE, is_invisible, with_codes
 from tests.core.routing.marker_texts import grows_linearly
 
@@ -122,6 +122,12 @@ def test_a_text_without_controls_is_not_touched(text: str) -> None:
 @example("\x1b\x1b", [1])
 def test_cleaning_in_pieces_is_cleaning_the_whole(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
+
+
+@pytest.mark.parametrize("at", range(-4, 1))
+def test_a_long_text_is_cleaned_as_a_short_one(at: int) -> None:
+    before = "a" * (_PIECE + at)
+    assert clean(f"{before}\x1b[1mb\x1b]0;c{'d' * _PIECE}\x07e") == f"{before}be"
 
 
 def in_sequences(text: str) -> list[int]:

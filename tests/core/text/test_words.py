@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 
 import pytest
@@ -157,7 +158,8 @@ def test_they_make_none_for_what_a_message_is_searched_by(text: str, message: st
 
 
 def test_what_has_been_folded_stays_as_it_is() -> None:
-    for one in map(chr, range(0x110000)):
+    assigned = (one for one in map(chr, range(0x110000)) if unicodedata.category(one) not in ("Cn", "Co", "Cs"))
+    for one in assigned:
         once = spaced(one)
         assert spaced(once).split() == once.split()
         assert any(map(str.isalnum, once)) or not one.isalnum()

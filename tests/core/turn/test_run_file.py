@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from teamchat.core.errors import ExitCode
 from teamchat.core.turn import run_file
-from teamchat.core.turn.lines import LeftOutLine, NoteLine, ResultLine, RunLine, TextDeltaLine, TextLine
+from teamchat.core.turn.lines import LeftOutLine, LineMaker, NoteLine, ResultLine, RunLine, TextDeltaLine, TextLine
 from teamchat.core.turn.run_events import AgentSpoke, Conclusion, JsonLine, TaskChanged, Warned, spoken
 from teamchat.core.turn.run_file import RunFile, RunReader, remove_run_file, tell_watchers
 from teamchat.runners.agent_events import AgentEvent, Note, Text, TextDelta
@@ -51,6 +51,26 @@ def test_whatever_takes_the_place_of_the_file_the_run_ends_as_it_would_and_nobod
         assert texts(list(reader.read()))[-2:] == ["TextLine Half", "ResultLine"]
     else:
         assert list(reader.read()) == []
+
+
+def test_odd_lines_hinder_no_file_from_being_written_anew(path: Path, reader: RunReader) -> None:
+    file, piece = RunFile(path, "s1"), "x" * run_file.REPLACED
+    file(says(TextDelta(piece)))
+    file(says(Note("\ud800")))
+    with path.open("ab") as more:
+        more.write(b'{"type":"left_out","lines":"many"}\n{"type":"later"}\n{"type":[]}\n[]\nhalf\n')
+    file(says(Text(piece)))
+    file.finish(DONE)
+    file.close()
+    assert path.stat().st_size < 2 * len(piece)
+    assert [type(line).__name__ for line in reader.read()] == ["RunLine", "NoteLine", "TextLine", "ResultLine"]
+
+
+def test_the_lines_of_an_event_are_made_once_for_all_who_ask() -> None:
+    lines = LineMaker()
+    first, second = says(Note("one")), says(Note("two"))
+    assert lines.of(first) is lines.of(first)
+    assert [texts(lines.of(event)) for event in (second, first)] == [["NoteLine two"], ["NoteLine one"]]
 
 
 @pytest.mark.parametrize("room", [1 << 60])
