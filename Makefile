@@ -133,7 +133,7 @@ fuzz: $(VENV)/ready
 		tests/core/transcripts tests/cli/test_export.py \
 		tests/cli/test_export_html.py -n auto --hypothesis-profile=fuzz --timeout=0
 
-# Measures times, memory and ratios, each beside its floor, in a quarter of an hour. WHAT="startup group/fifty*" takes only
+# Measures times, memory and ratios, each beside its floor, in half an hour. WHAT="startup group/fifty*" takes only
 # these. It fails if a figure is over its bound.
 WHAT ?=
 bench: $(VENV)/ready

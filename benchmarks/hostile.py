@@ -3,7 +3,7 @@
 Every pass over a text is measured alone: what it asks for with its near misses, whether it is new, the store, markers
 and keys out of it, the code of its fence, its mentions made inert for each vendor, the ways to show it, the HTML page,
 a recording without secrets, the search for what fits it, lessons in it, and a block appended to it. A marker at the end
-has it read as Markdown. A kind's figure is the time of its slowest pass with 1 MB. The floor is one pass of a
+has it read as Markdown. A kind's figure is the time of its slowest pass with 500 KB. The floor is one pass of a
 regular expression over prose of that size. `growth` is the exponent of all passes together between the two sizes: 1 is
 linear.
 """
@@ -51,7 +51,7 @@ from teamchat.core.turn.run_events import AgentSpoke, Replied, TurnStarted
 from teamchat.runners.agent_events import TextDelta
 from teamchat.runners.child.supervisor import Stopper
 
-SMALL, LARGE = 1000, 5000  # KB
+SMALL, LARGE = 500, 2500  # KB
 MOST = 50  # times the floor, with `SMALL`
 GROWTH = 1.35  # exponent; a text of five times the size takes up to nine times as long
 END = "\n[NEXT: sarah]"

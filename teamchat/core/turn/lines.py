@@ -462,18 +462,12 @@ class LineMaker:
     def of(self, event: ConversationEvent) -> Sequence[JsonLine]:
         """The lines of an event."""
         if event is not self._event:
-            self._event, self._made = event, tuple(self._make(event))
+            self._made = _spoken(event) if isinstance(event, AgentSpoke) else tuple(self._make(event))
+            self._event = event
         return self._made
 
     def _make(self, event: ConversationEvent) -> Iterator[JsonLine]:
         match event:
-            case AgentSpoke(turn=turn, member=member, event=spoken):  # the most frequent one
-                if isinstance(spoken, ToolResult):
-                    spoken = replace(spoken, exit_code=spoken.told_exit_code)
-                elif isinstance(spoken, Usage) and not spoken.cumulative:
-                    spoken = UsedSoFar(spoken)
-                if made := SPOKEN.get(type(spoken)):
-                    yield made(turn=turn, member=member, **{name: getattr(spoken, name) for name in made.names})
             case MessageStored(message=message):
                 yield message_line(message)
             case Replied(turn=turn, message=message):
@@ -521,6 +515,18 @@ class LineMaker:
                 yield from map(lesson_line, kept)
             case TurnFinished(outcome=outcome, partial=partial):
                 yield finished_line(turn, outcome, self._parts.pop(number, None), partial)
+
+
+def _spoken(event: AgentSpoke) -> Sequence[JsonLine]:
+    """The line of what an agent does, if there is one."""
+    spoken = event.event
+    if isinstance(spoken, ToolResult):
+        spoken = replace(spoken, exit_code=spoken.told_exit_code)
+    elif isinstance(spoken, Usage) and not spoken.cumulative:
+        spoken = UsedSoFar(spoken)
+    if not (made := SPOKEN.get(type(spoken))):
+        return ()
+    return (made(turn=event.turn, member=event.member, **{name: getattr(spoken, name) for name in made.names}),)
 
 
 def _fields(value: Struct, *names: str) -> dict[str, Any]:
