@@ -100,8 +100,10 @@ def chained(vendor: Vendor, memory: str, programs: str) -> Script:
             argv, cwd=work, env=env | {"PYTHONPATH": str(Path.cwd())}, stdin=subprocess.DEVNULL, capture_output=True,
             check=False,
         )  # fmt: skip
-        result = json.loads(done.stdout.decode().splitlines()[-1])
-        assert (result["code"], result["turns"], script.turn) == (0, TURNS, TURNS), (result, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        if (lines[-1]["code"], lines[-1]["turns"], script.turn) != (0, TURNS, TURNS):
+            failed = [line for line in lines if line.get("ok") is False or line["type"] in ("note", "warning", "retry")]
+            raise RuntimeError(f"{script.turn} of {TURNS} turns, {lines[-1]}, {failed}, {done.stderr.decode()}")
     return script
 
 

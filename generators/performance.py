@@ -71,8 +71,7 @@ def sections() -> str:
 def with_figure(text: str) -> str:
     """README.md with the figure of the sentence on `send`, as it was measured last."""
     (send,) = (one for one in run().figures if (one.benchmark, one.name) == ("startup", "send"))
-    more = round(send.value - (send.floor or 0))
-    told, count = re.subn(r"(?<=A `send` takes about )\d+(?= ms longer than a script)", str(more), text)
+    told, count = re.subn(r"(?<=A `send` takes )[\d.]+(?= times as long as a script)", f"{send.measured:.1f}", text)
     assert count == 1, "the sentence on `send` is not in README.md"
     return told
 
