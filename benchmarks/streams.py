@@ -1,10 +1,10 @@
 """What reading the JSON lines of an agent costs: time beside `json.loads`.
 
 The streams have the shapes of Claude, Codex and Gemini: text in small pieces, tool calls with their results, an answer.
-The bounds are for the three together, which have a third of the bytes each. Codex alone is over it, because each of its
-lines is an event that is stored and printed. The floor is a loop of `json.loads` over the same lines, in a process of
-its own, which writes nothing: the time that the disk takes to keep the events moves the figure by a tenth. The time of
-a `send` whose agent answers at once is subtracted.
+The bounds are for the three together, which have a third of the bytes each. Codex alone is over them, because each of
+its lines is an event that is stored and printed. The floor is a loop of `json.loads` over the same lines, in a process
+of its own, which writes nothing: the time that the disk takes to keep the events moves the figure by a tenth. The time
+of a `send` whose agent answers at once is subtracted.
 """
 
 from __future__ import annotations

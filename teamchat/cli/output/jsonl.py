@@ -18,7 +18,7 @@ from teamchat.core.turn.run_events import VERSION, AgentSpoke, Conclusion, Conve
 
 
 class JsonOutput:
-    """With `stream` it also prints text as it arrives. `lines` makes the lines."""
+    """With `stream` it also prints text as it arrives. The file of the run may share `lines`, which makes them."""
 
     def __init__(self, session: str, lines: LineMaker | None = None, *, stream: bool = False) -> None:
         self.session, self.stream = session, stream

@@ -31,7 +31,7 @@ def choose_output(
 ) -> Output:
     """Choose JSON or quiet output if requested, the terminal's if stdout is a terminal, else plain blocks.
 
-    `lines` makes the lines of JSON. Without `receipts` a terminal names no command that shows a turn's receipt. `told`:
+    `lines` is that of `JsonOutput`. Without `receipts` a terminal names no command that shows a turn's receipt. `told`:
     an earlier run has named the unreported values.
     """
     if show.as_json:

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import compress
 from pathlib import Path
@@ -43,6 +43,7 @@ FIRST = LARGEST // 4  # Bytes kept at the beginning if the middle is left out.
 LAST = LARGEST // 2  # Bytes kept at the end.
 REPLACED = 1 << 20  # Bytes of replaced pieces of text from which on a file is written anew.
 ROOM = 16 << 20  # Bytes that stay free on the disk: the end of a turn is stored first.
+_KINDS = {str(line.__struct_config__.tag): line for line in LINES}
 LONGEST_FIRST = 1 << 10  # bytes of the first line, with the session's name
 
 
@@ -72,7 +73,7 @@ def tell_watchers(state: Path, session: int, name: str, event: ConversationEvent
 class RunFile:
     """Appends a run's lines to its file, which the first line begins. `session` is the session's name.
 
-    `lines` makes the lines.
+    An output that prints the same lines may share `lines`, which makes them.
 
     Nothing here raises: a line that has no room is counted, and the next one says so. With `further` the lines follow
     the last run's lines.
@@ -134,7 +135,7 @@ class RunFile:
         for line, raw in zip(lines, data, strict=True):
             left -= len(raw)
             if left < -1:  # a line without its end is whole
-                self._missing += _count(line)
+                self._missing += _count(type(line), getattr(line, "lines", None))
             elif isinstance(line, TextDeltaLine):
                 self._pieces[line.turn] += len(raw)
             elif isinstance(line, TextLine | TurnFinishedLine):
@@ -210,45 +211,42 @@ def _number(path: Path) -> int:
     return 0
 
 
-class _Head(Struct, frozen=True, gc=False):
+class _Head(Struct, frozen=True, gc=False, rename={"tag": "type"}):
     """What `_kept` has to know about a line. All else is skipped and not built: a reply is a line of megabytes."""
 
-    type: str = ""
+    tag: str = ""
     turn: int | None = None
     lines: Any = None
 
     @property
-    def counts(self) -> int:
-        """How many lines this one stands for, as `_count` does."""
-        if self.type == _tag(LeftOutLine):
-            return self.lines if isinstance(self.lines, int) else 0
-        return self.type in _counted()
+    def kind(self) -> type[JsonLine] | None:
+        """The class of the line; None if a full disk has cut it, or if only a later teamchat knows it."""
+        return _KINDS.get(self.tag)
 
 
 def _kept(file: BinaryIO) -> Iterator[bytes]:
     """List the lines of a file that are still needed. If there are too many, count those in the middle.
 
-    Each line is parsed once: that takes most of the time, in which no Ctrl-C is answered.
+    Each line is parsed once.
     """
-    piece, replacing, left_out = _tag(TextDeltaLine), (_tag(TextLine), _tag(TurnFinishedLine)), _tag(LeftOutLine)
     replaced = dict[int | None, int]()  # the place of the last line that replaces pieces, by the turn
     decoder, heads, sizes = Decoder(_Head), list[_Head](), list[int]()
     file.seek(0)
     for raw in file:
         head = _read(raw, decoder) or _Head()
-        if head.type in replacing:
+        if head.kind in (TextLine, TurnFinishedLine):
             replaced[head.turn] = len(heads)
         heads.append(head)
         sizes.append(len(raw))
-    needed = [head.type != piece or place >= replaced.get(head.turn, 0) for place, head in enumerate(heads)]
+    needed = [head.kind is not TextDeltaLine or place >= replaced.get(head.turn, 0) for place, head in enumerate(heads)]
     size = sum(compress(sizes, needed))
     last = size - LAST if size > LARGEST else 0
     at = missing = 0
     file.seek(0)
     for raw, head in compress(zip(file, heads, strict=True), needed):
         at += len(raw)
-        if FIRST < at <= last or head.type == left_out:
-            missing += head.counts
+        if FIRST < at <= last or head.kind is LeftOutLine:
+            missing += _count(head.kind, head.lines)
             continue
         if missing:
             yield encoded(LeftOutLine(lines=missing)) + b"\n"
@@ -256,16 +254,6 @@ def _kept(file: BinaryIO) -> Iterator[bytes]:
         yield raw
     if missing:
         yield encoded(LeftOutLine(lines=missing)) + b"\n"
-
-
-def _tag(line: type[JsonLine]) -> str:
-    return str(line.__struct_config__.tag)
-
-
-@cache
-def _counted() -> Collection[str]:
-    """List the types of the lines that count for one line."""
-    return {_tag(line) for line in LINES} - {_tag(TextDeltaLine), _tag(RunLine), _tag(LeftOutLine)}
 
 
 @cache
@@ -283,11 +271,14 @@ def _read(raw: bytes, decoder: Decoder[T]) -> T | None:
     return None
 
 
-def _count(line: JsonLine | None) -> int:
-    """Count the lines that this one stands for. Pieces of text count 0: they may be replaced."""
-    if isinstance(line, LeftOutLine):
-        return line.lines
-    return 0 if line is None or isinstance(line, TextDeltaLine | RunLine) else 1
+def _count(kind: type[JsonLine] | None, lines: object) -> int:
+    """Count the lines that one of this class, with this field `lines`, stands for.
+
+    Pieces of text count 0: they may be replaced.
+    """
+    if kind is LeftOutLine:
+        return lines if isinstance(lines, int) else 0
+    return kind not in (None, TextDeltaLine, RunLine)
 
 
 class RunReader:
@@ -366,7 +357,7 @@ class RunReader:
                 return None
             self._shown[line.turn] += 1
             return line
-        self._passed += _count(line)
+        self._passed += _count(type(line), getattr(line, "lines", None))
         missing = self._passed - self._told
         if isinstance(line, TextLine | TurnFinishedLine):
             self._pieces.pop(line.turn, None)
