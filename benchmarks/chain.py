@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ LINE = "{name} line {number}: what a member has to know before it can write or r
 LINES = 80  # of each file: 7 KB
 WORDS = 160  # of each answer: 1 KB
 MOST = 1.3
+LATEST_S = 5  # of a minute, at which a run of Gemini begins
 
 
 def said(number: int) -> str:
@@ -89,6 +91,8 @@ def chained(vendor: Vendor, memory: str, programs: str) -> Script:
     script = Script(vendor, chain=True)
     with world(programs) as (server, work, env):
         server.script(vendor, script)
+        if (vendor, memory) == ("gemini", "resume"):
+            wait_for_a_new_minute()
         members = (
             f'[[members]]\nname = "{name}"\nagent = "{vendor}"\nmodel = "{MODELS[vendor]}"\nmemory = "{memory}"\n'
             f'system_instruction = "You are the {name}."\n'
@@ -107,12 +111,20 @@ def chained(vendor: Vendor, memory: str, programs: str) -> Script:
     return script
 
 
+def wait_for_a_new_minute() -> None:
+    """Wait: a session of Gemini that goes on in another minute repeats what tools returned (0.61.0)."""
+    while time.time() % 60 > LATEST_S:
+        time.sleep(0.1)
+
+
 def plain(vendor: Vendor, programs: str) -> Script:
     """The same said in one session of the CLI by itself, which a person asks to go on."""
     script = Script(vendor, chain=False)
     with world(programs) as (server, work, env):
         server.script(vendor, script)
         session = None
+        if vendor == "gemini":
+            wait_for_a_new_minute()
         for number in range(1, TURNS + 1):
             asked = "Write it, as spec.md says." if number == 1 else ("Write on.", "Review it.")[number % 2 - 1]
             session = turn(vendor, asked, session, work, env)

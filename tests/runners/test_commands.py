@@ -19,6 +19,7 @@ from teamchat.runners.claude.runner import IN_TURNS_ONLY, ClaudeRunner
 from teamchat.runners.claude.tools import ACTS_LATER, WEB
 from teamchat.runners.codex.runner import CodexRunner
 from teamchat.runners.edits import KINDS, in_words
+from teamchat.runners.gemini.project import NOWHERE
 from teamchat.runners.gemini.runner import GeminiRunner
 from teamchat.runners.pipe import PipeRunner
 
@@ -359,13 +360,13 @@ class TestGemini:
         command = GeminiRunner().command(replace(JOB, project_settings=True))
         assert "--skip-trust" not in command.argv
         assert command.env["GEMINI_CLI_TRUST_WORKSPACE"] == "true"
-        assert "NODE_OPTIONS" not in command.env
 
     def test_the_environment_is_headless_and_keeps_the_project_out(self) -> None:
         command = GeminiRunner().command(replace(JOB, env={"NODE_OPTIONS": "--use-openssl-ca"}))
         assert command.env == {
             "GEMINI_CLI_IDE_WORKSPACE_PATH": "",
             "GEMINI_CLI_NO_RELAUNCH": "true",
+            "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": NOWHERE,
             "GEMINI_CLI_TRUST_WORKSPACE": "false",
             "NODE_OPTIONS": '--require "/scratch/users-own-env.cjs" --use-openssl-ca',
             "NO_COLOR": "1",

@@ -6,7 +6,8 @@ that off, and the variables of a file cannot be listed beforehand. So Node loads
 the files do not exist, whenever they are written and whatever they contain, and a broken settings file stops no turn.
 The user's files, in the home folder, are read as in the plain CLI.
 
-This module also brings teamchat's git server to a member that has it, because Gemini has no flag for that.
+This module also brings settings below the user's, for which Gemini has no flag: no clean-up of sessions, and teamchat's
+git server for a member that has it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ function isTheUsers(file) {
 }
 
 const hides = %s;  // what a project has
-const brought = %s;  // a file that is nowhere else: its path and its text; null for none
+const brought = %s;  // a file that is nowhere else: its path and its text
 
 function isHidden(name) {
   if (!hides || typeof name !== "string") return false;
@@ -48,13 +49,9 @@ function isHidden(name) {
   return (path.basename(file) === ".env" || file.endsWith(path.join("/.gemini", "settings.json"))) && !isTheUsers(file);
 }
 
-function isBrought(name) {
-  return brought !== null && name === brought.path;
-}
-
-fs.existsSync = (name) => isBrought(name) || (!isHidden(name) && existsSync(name));
+fs.existsSync = (name) => name === brought.path || (!isHidden(name) && existsSync(name));
 fs.readFileSync = (name, ...options) => {
-  if (isBrought(name)) return brought.text;
+  if (name === brought.path) return brought.text;
   if (!isHidden(name)) return readFileSync(name, ...options);
   throw Object.assign(new Error(`ENOENT: no such file or directory, open '${name}'`), { code: "ENOENT" });
 };
@@ -62,19 +59,17 @@ require("node:module").syncBuiltinESMExports();
 """
 
 
-def other_files(job: Job, defaults: str | None) -> tuple[dict[str, str], dict[Path, bytes]]:
-    """Build the variables that make Node load the module first, and the module's file; nothing if nothing changes.
+def other_files(job: Job, defaults: str) -> tuple[dict[str, str], dict[Path, bytes]]:
+    """Build the variables that make Node load the module first, and the module's file.
 
     `defaults` are settings below the user's. Gemini takes them only from a file that nobody but root can change, or
     that is not there when it looks who owns it.
     """
-    if job.project_settings and defaults is None:
-        return {}, {}
     module, before = job.scratch / "users-own-env.cjs", job.env.get("NODE_OPTIONS")
     require = f"--require {json.dumps(str(module), ensure_ascii=False)}"
-    variables = {"NODE_OPTIONS": f"{require} {before}" if before else require}
-    brought = None if defaults is None else {"path": NOWHERE, "text": defaults}
-    if defaults is not None:
-        variables["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"] = NOWHERE
-    values = (before, not job.project_settings, brought)
+    variables = {
+        "NODE_OPTIONS": f"{require} {before}" if before else require,
+        "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": NOWHERE,
+    }
+    values = (before, not job.project_settings, {"path": NOWHERE, "text": defaults})
     return variables, {module: (_MODULE % tuple(map(json.dumps, values))).encode()}

@@ -27,7 +27,7 @@ from teamchat.runners.gemini.events import GeminiEvents
 from teamchat.runners.gemini.login import gemini_login
 from teamchat.runners.gemini.project import other_files
 from teamchat.runners.gemini.records import forked, kept_in
-from teamchat.runners.gemini.settings import policy, settings_files, started, system_defaults
+from teamchat.runners.gemini.settings import machines_defaults, policy, settings_files, started, system_defaults
 from teamchat.runners.gemini.settings import servers as users_servers
 from teamchat.runners.gemini.slash_commands import find, with_command
 from teamchat.runners.mentions import escaped_mention, inert, mention
@@ -95,7 +95,7 @@ class GeminiRunner(Runner):
             # both: --skip-trust alone runs the project's hooks where the user once trusted the folder
             argv.append("--skip-trust")
             env["GEMINI_CLI_TRUST_WORKSPACE"] = "false"
-        variables, modules = other_files(job, system_defaults(job))
+        variables, modules = other_files(job, system_defaults(job, machines_defaults(job.env)))
         env |= variables
         files |= modules
         if job.model:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from teamchat.runners.untrusted.toml import in_toml
 
 LOOKING = ("list_directory", "read_file", "read_many_files", "grep_search", "glob")
 WEB = ("google_web_search", "web_fetch")
+MACHINES_FOLDER = Path("/Library/Application Support/GeminiCli" if sys.platform == "darwin" else "/etc/gemini-cli")
 NO_SERVER = "(none)"  # servers of other names do not start, and the policy denies the tools of one of this name
 DENY = 'decision = "deny"\npriority = 100\n'
 ALLOW = 'decision = "allow"\npriority = 200\n'
@@ -35,9 +37,10 @@ def servers(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def settings_files(job: Job) -> tuple[Path, ...]:
-    """List the settings that Gemini reads in a turn: the user's, and the project's where the member has them."""
+    """List the settings of a turn: the machine's, the user's and, where the member has them, the project's."""
     project = (job.cwd / ".gemini",) if job.project_settings else ()
-    return tuple(folder / "settings.json" for folder in (gemini_folder(job.env), *project))
+    folders = (gemini_folder(job.env), *project)
+    return (_defaults_of_machine(job.env), *(folder / "settings.json" for folder in folders))
 
 
 def started(job: Job) -> tuple[str, ...]:
@@ -79,21 +82,41 @@ def _rule(key: str, value: str | Sequence[str], rest: str) -> str:
     return f"[[rule]]\n{key} = {in_toml(value)}\n{rest}"
 
 
-def system_defaults(job: Job) -> str | None:
-    """Write the machine's default settings with teamchat's server added; None if the member has no git.
+def system_defaults(job: Job, there: dict[str, object]) -> str:
+    """Write the machine's default settings without the clean-up of sessions, and with teamchat's server for git.
+
+    The clean-up deletes other members' sessions: one that was resumed in another minute than it began in has a second
+    record without messages, and the next start in that folder takes the session for an empty one (0.61.0).
 
     Gemini takes servers from these defaults and from the user's and the project's files, and from nowhere else.
     """
-    if job.git is None:
-        return None
-    program, *arguments = git_server.server_command(job.cwd, job.git, job.env)
-    there = table_in(_defaults_of_machine(job.env))
-    ours = {git_server.NAME: {"command": program, "args": arguments}}
-    return json.dumps({**there, "mcpServers": {**table_of(there, "mcpServers"), **ours}})
+    general = table_of(there, "general")
+    kept = {**table_of(general, "sessionRetention"), "enabled": False}
+    ours = {**there, "general": {**general, "sessionRetention": kept}}
+    if job.git:
+        program, *arguments = git_server.server_command(job.cwd, job.git, job.env)
+        server = {git_server.NAME: {"command": program, "args": arguments}}
+        ours["mcpServers"] = {**table_of(there, "mcpServers"), **server}
+    return json.dumps(ours)
+
+
+def machines_defaults(env: Mapping[str, str]) -> dict[str, object]:
+    """Read the machine's default settings; empty if anyone but root can change them, as Gemini skips them then."""
+    file = _defaults_of_machine(env)
+    return table_in(file) if only_roots(file) else {}
 
 
 def _defaults_of_machine(env: Mapping[str, str]) -> Path:
     if moved := env.get("GEMINI_CLI_SYSTEM_DEFAULTS_PATH"):
         return Path(moved)
-    settings = env.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/etc/gemini-cli/settings.json")
-    return Path(settings).parent / "system-defaults.json"
+    settings = env.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH")
+    return (Path(settings).parent if settings else MACHINES_FOLDER) / "system-defaults.json"
+
+
+def only_roots(file: Path) -> bool:
+    """Whether the file is there and root alone can change it, or put another one in its place."""
+    try:
+        found = [path.stat() for path in (file.resolve(), *file.resolve().parents)]
+    except OSError:
+        return False
+    return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in found)

@@ -31,9 +31,7 @@ console.log(JSON.stringify({ seen, options: process.env.NODE_OPTIONS ?? null, ch
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 
-def look(
-    scratch: Path, env: Mapping[str, str], files: list[Path], defaults: str | None = None, **keys: Any
-) -> dict[str, Any]:
+def look(scratch: Path, env: Mapping[str, str], files: list[Path], defaults: str = "{}", **keys: Any) -> dict[str, Any]:
     """What a program that is started with the module sees of these files, and a program that it starts of the first."""
     scratch.mkdir()
     changed, modules = other_files(Job(("gemini",), files[0].parent, scratch, env=env, **keys), defaults)
@@ -109,10 +107,9 @@ def test_settings_are_brought_that_are_in_no_file(tmp_path: Path, *, trusted: bo
     assert not Path(NOWHERE).exists()
 
 
-@pytest.mark.parametrize("defaults", [None, "{}"])
 @pytest.mark.parametrize("name", ["undefined", "null"])
-def test_what_is_no_name_is_refused_as_in_plain_node(tmp_path: Path, name: str, defaults: str | None) -> None:
-    changed, modules = other_files(Job(("gemini",), tmp_path, tmp_path, env={}), defaults)
+def test_what_is_no_name_is_refused_as_in_plain_node(tmp_path: Path, name: str) -> None:
+    changed, modules = other_files(Job(("gemini",), tmp_path, tmp_path, env={}), "{}")
     for path, content in modules.items():
         path.write_bytes(content)
     looks = f"const fs = require('fs'); fs.existsSync({name}) || fs.readFileSync({name})"
@@ -121,7 +118,3 @@ def test_what_is_no_name_is_refused_as_in_plain_node(tmp_path: Path, name: str, 
         [NODE, "-e", looks], env={**environment(tmp_path), **changed}, capture_output=True, check=False
     )
     assert b"ERR_INVALID_ARG_TYPE" in done.stderr
-
-
-def test_nothing_is_loaded_where_nothing_is_to_change(tmp_path: Path) -> None:
-    assert other_files(Job(("gemini",), tmp_path, tmp_path, project_settings=True), None) == ({}, {})
