@@ -48,7 +48,7 @@ from teamchat.core.turn.run import Run
 from teamchat.core.turn.run_events import TriesAgain, TurnStarted, Warned
 from teamchat.core.turn.watching import in_thread
 from teamchat.core.worktrees import first_try
-from teamchat.runners.agent_events import Failure, FailureKind
+from teamchat.runners.agent_events import FailureKind
 
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import HostPlace
@@ -233,9 +233,6 @@ class Attempts(Struct):
                 finished = await execute(
                     planned, turn.folder, run.machine, stopper, tell, patience, stays, tree, longest
                 )
-            if run.enough and finished.interrupted and not run.stopper.asked:  # the process is decided without it
-                failure = Failure(FailureKind.STOPPED, "was stopped")
-                finished = replace(finished, outcome=replace(finished.outcome, failure=failure))
             finished = run.live.give_back(stays, finished)
             begun = replace(route, attempt=route.attempt + 1, as_of=turn.setup.answers)
             scratch_stays = stays is not None and stays.scratch == scratch
@@ -387,7 +384,7 @@ def _unreported(answer: Answer) -> bool:
 
 
 def _interrupted(result: Answer | NoAnswer) -> bool:
-    """Whether a person ended the turn: it then gets neither a retry nor a fallback."""
+    """Whether the turn was stopped from outside: it then gets neither a retry nor a fallback."""
     return isinstance(result, Answer) and result.finished.interrupted
 
 

@@ -39,7 +39,7 @@ from teamchat.core.turn.run_events import ConversationEvent, RecordingFiles, War
 from teamchat.core.turn.watching import in_thread, threadsafe
 from teamchat.core.turn.work_trees import WorkTrees, owner_of, refs_of
 from teamchat.core.worktrees import any_made, first_try
-from teamchat.runners.agent_events import AgentEvent, Failure, Usage
+from teamchat.runners.agent_events import AgentEvent, Failure, FailureKind, Usage
 from teamchat.runners.child.removal import remove
 from teamchat.runners.child.supervisor import Stopper
 from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
@@ -47,6 +47,7 @@ from teamchat.runners.untrusted.file_changes import NoCheckpoint, WorkTree
 if TYPE_CHECKING:
     from teamchat.core.turn.hosting import Hosting, HostPlace
 
+DECIDED = Failure(FailureKind.STOPPED, "was stopped")  # the process is decided without the turn
 RESUME = "teamchat resume"
 SKIP = f"{RESUME} --skip"
 
@@ -506,7 +507,7 @@ class Run:
             self._stoppers.append(stopper)
             try:
                 if self.enough and self.machine.live:
-                    stopper.request()
+                    stopper.request(DECIDED)
                 yield stopper
             finally:
                 self._stoppers.remove(stopper)
@@ -515,7 +516,7 @@ class Run:
         """Stop the group's running turns: it is decided without them. A replay ends them as recorded."""
         self.enough = True
         for stopper in self._stoppers if self.machine.live else ():
-            stopper.request()
+            stopper.request(DECIDED)
 
     def remove(self, *folders: Path | None) -> None:
         """Remove a turn's folders in this order, up to the first that cannot be removed.

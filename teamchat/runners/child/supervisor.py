@@ -117,6 +117,7 @@ _ACTED_ON = (Retry, Done, VendorSession)
 SILENT = "silent for"
 UNSAID = "did not report at once that its turn is over"
 NO_LIMITS: Mapping[FailureKind, int] = MappingProxyType({})
+INTERRUPTED = Failure(FailureKind.INTERRUPTED, "was interrupted")
 TAIL_BYTES = 64 * 1024
 TICK_S = 0.1  # the wait before a clock is judged: output of that time is read meanwhile
 ANSWERED_S = 0.7  # silence after a complete answer; Claude's terminal event comes within 0.1 s (2.1.197 to 2.1.330)
@@ -170,27 +171,31 @@ class Stopper:
 
     After a first request with `only_turn`, whatever waits behind the turn still runs. Any thread and a signal's handler
     may request it. A request also reaches the stoppers `within` this one; each stops one turn of several.
+    `why` is the turn's failure: a person's request, or what the first request gave.
     """
 
     def __init__(self) -> None:
         self.asked = 0
+        self.why = INTERRUPTED
         self.only_turn = False
         self._alarms: tuple[Alarm, ...] = ()
         self._within: tuple[Stopper, ...] = ()
 
-    def request(self, *, only_turn: bool = False) -> None:
+    def request(self, why: Failure = INTERRUPTED, *, only_turn: bool = False) -> None:
+        if not self.asked:
+            self.why = why
         self.asked += 1
         self.only_turn = only_turn and self.asked == 1
         for alarm in self._alarms:
             alarm.ring_from_outside()
         for inner in self._within:
-            inner.request(only_turn=only_turn)
+            inner.request(why, only_turn=only_turn)
 
     @contextmanager
     def within(self) -> Iterator[Stopper]:
         """Make a stopper of one turn, which this one stops, too."""
         inner = Stopper()
-        inner.asked = self.asked
+        inner.asked, inner.why = self.asked, self.why
         self._within += (inner,)
         try:
             yield inner
@@ -226,7 +231,7 @@ class TurnEnd(Struct):
     failure: Failure | None
     exit: Exit
     interrupted: bool = False
-    """Whether a person has ended it."""
+    """Whether it was stopped from outside, by a person or because it is not needed any more."""
     first_byte_s: float | None = None
     usage: Usage | None = None
     denied: tuple[Denied, ...] = ()
@@ -403,7 +408,7 @@ class _Turn:
             now = time.monotonic()
             if self._is_to_stop():
                 self.stops_sent = self.stopper.asked
-                self._end_process(Failure(FailureKind.INTERRUPTED, "was interrupted"), hard=self.stopper.asked > 1)
+                self._end_process(self.stopper.why, hard=self.stopper.asked > 1)
             elif self.cut is None and self.process.exit is None and now - before < LATE_S:
                 self._look(now)
 
@@ -475,7 +480,7 @@ class _Turn:
             text=verdict.text,
             failure=failure,
             exit=ended,
-            interrupted=self.cut is not None and self.cut.kind is FailureKind.INTERRUPTED,
+            interrupted=self.cut is not None and self.cut.kind in (FailureKind.INTERRUPTED, FailureKind.STOPPED),
             first_byte_s=self.first_byte,
             usage=self.facts.usage or verdict.usage,
             denied=tuple(self.facts.denied),
