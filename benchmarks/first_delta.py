@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from benchmarks.timing import percentile
 from benchmarks.world import PERSON, TEAMCHAT, World, member, world
 
 MEDIAN_MS, P99_MS = 30.0, 60.0
+P99_OF_THREE_MS = 100.0  # the first texts wait while the other two members start: docs/performance.md
 RUNS, QUICK_RUNS = 6, 2
 STEPS = 10  # of an agent, each with a text
 NAMES = ("max", "sarah", "carol")
@@ -58,18 +60,16 @@ tell(type="result", subtype="success", is_error=False, num_turns=1, result="It i
 
 
 class Rows(msgspec.Struct):
-    """What the terminal shows of the members of a group. `since` has when a row began to say `writing`."""
+    """What the terminal shows of the members of a group. `writing` has when a row was drawn that says `writing`."""
 
-    now: dict[bytes, bytes] = {}
-    since: dict[bytes, list[float]] = {}
+    writing: dict[bytes, list[float]] = {}
     rest: bytes = b""
 
     def take(self, data: bytes, at: float) -> None:
         whole, end, self.rest = (self.rest + data).rpartition(b"\r")
         for name, does in ROW.findall(STYLE.sub(b"", whole + end)):
-            if does == b"writing" and self.now.get(name) != does:
-                self.since.setdefault(name, []).append(at)
-            self.now[name] = does
+            if does == b"writing":
+                self.writing.setdefault(name, []).append(at)
 
 
 def clock(name: str, stamps: Path) -> str:
@@ -115,7 +115,7 @@ def by_rows(here: World, stamps: Path) -> list[float]:
     late: list[float] = []
     for name in NAMES:
         written = [float(stamp) for stamp in STAMP.findall((stamps / name).read_bytes())]
-        seen = rows.since.get(name.encode(), [])
+        seen = rows.writing.get(name.encode(), [])
         late += [next((at - stamp for at in seen if at > stamp), math.inf) for stamp in written]
     return late
 
@@ -134,10 +134,10 @@ def ended(process: subprocess.Popen[bytes], output: int) -> None:
         raise RuntimeError(f"send ended with {process.returncode}")
 
 
-def lateness(where: str, runs: int, late: Callable[[], list[float]]) -> Iterator[Figure]:
+def lateness(where: str, runs: int, late: Callable[[], list[float]], p99_ms: float) -> Iterator[Figure]:
     """The median and the 99th percentile over so many runs."""
     times = [1000 * seconds for _ in range(runs) for seconds in late()]
-    for what, percent, bound in (("median", 50, MEDIAN_MS), ("p99", 99, P99_MS)):
+    for what, percent, bound in (("median", 50, MEDIAN_MS), ("p99", 99, p99_ms)):
         yield Figure(name=f"{where}, {what}", unit="ms", value=percentile(times, percent), bound=bound)
 
 
@@ -148,8 +148,9 @@ def measures(quick: bool) -> Measures:
         stamps.mkdir()
         here.team(PERSON + "".join(clock(name, stamps) for name in NAMES))
         three = "three at once, --json --stream"
-        yield three, lambda: lateness(three, runs, lambda: by_stamps(here, NAMES, "--json", "--stream"))
+        streamed = partial(by_stamps, here, NAMES, "--json", "--stream")
+        yield three, partial(lateness, three, runs, streamed, P99_OF_THREE_MS)
         rows = "three at once, a terminal"
-        yield rows, lambda: lateness(rows, runs, lambda: by_rows(here, stamps))
+        yield rows, partial(lateness, rows, runs, partial(by_rows, here, stamps), P99_OF_THREE_MS)
         alone = "one alone, a terminal"
-        yield alone, lambda: lateness(alone, 2 * runs, lambda: by_stamps(here, NAMES[:1], terminal=True))
+        yield alone, partial(lateness, alone, 2 * runs, partial(by_stamps, here, NAMES[:1], terminal=True), P99_MS)
