@@ -1,11 +1,11 @@
 """All benchmarks, or those that are named: `python -m benchmarks [NAME ...]`, `make bench`.
 
 A name is that of a benchmark (`startup`) or of a measurement of it (`startup/send`); `*` stands for anything. A figure
-over its bound is measured once more, because what else the machine does makes times longer, and the lower one counts.
-The exit code is 1 if that is over the bound, too, and 3 if a benchmark failed or none has that name.
+over its bound is measured up to three times more, because what else the machine does makes times longer, and the lowest
+counts. The exit code is 1 if that is over the bound, too, and 3 if a benchmark failed or none has that name.
 
-`--quick` (`make bench-quick`) takes a subset, in about two minutes, and measures what is over its bound up to three
-times more. The files of a quick run are in memory (`/dev/shm`) if there is room, because disks differ.
+`--quick` (`make bench-quick`) takes a subset, in about two minutes. The files of a quick run are in memory
+(`/dev/shm`) if there is room, because disks differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.running import Run
 from tests.folders import folder_of_a_run, place
 
 OVER, FAILED = 1, 3  # exit codes
-AGAIN, QUICK_AGAIN = 1, 3
+AGAIN = 3
 QUICK = ("startup", "prompt", "group", "guardian", "hostile", "checkpoint")
 BENCHMARKS = (
     "startup",
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None, benchmarks: Mapping[str, Callable[[b
     """The exit code. `benchmarks` takes the place of those in this folder."""
     options = arguments(argv)
     names = benchmarks or (QUICK if options.quick else BENCHMARKS)
-    run = Run(options.names or ["*"], again=QUICK_AGAIN if options.quick else AGAIN)
+    run = Run(options.names or ["*"], again=AGAIN)
     print(table.HEAD)
     with folder_of_a_run(place(in_memory=options.quick)) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,12 @@ AT_ONCE_S = 60.0  # a slow member takes ten times as long
 
 def ballot(option: str) -> str:
     return f"echo '{json.dumps({'option': option, 'reason': 'It fits.'})}'"
+
+
+def recorded(cassette: str) -> list[dict[str, Any]]:
+    """The turns of a cassette."""
+    lines = map(json.loads, Path(cassette).read_text().splitlines())
+    return [line["turn"] for line in lines if "turn" in line]
 
 
 def vote(*args: str) -> Result:
@@ -98,6 +105,9 @@ def test_reviews_that_the_third_could_still_decide_wait_for_it() -> None:
 def test_a_recorded_vote_that_was_decided_early_plays_the_same() -> None:
     team({"max": [f"{WAITS}; {ballot('a')}"], "carol": [f"{WAITS}; {ballot('a')}"], "kim": [SLOW]})
     assert vote("--quorum", "2", "--record", "vote.cassette").code == 0
+    assert {turn["member"]: turn["cut"] and turn["cut"]["kind"] for turn in recorded("vote.cassette")} == {
+        "max": None, "carol": None, "kim": "stopped"
+    }  # fmt: skip
     played = run_here("replay", "vote.cassette", "--speed", "0", "--verify")
     assert played.code == 0, played.err
 

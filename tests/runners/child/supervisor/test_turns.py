@@ -21,7 +21,7 @@ from teamchat.runners.base import EventParser, StopRule
 from teamchat.runners.child import supervisor as turn
 from teamchat.runners.child.process import ChildProcess, launch
 from teamchat.runners.child.running import Exit, Launch, Running
-from teamchat.runners.child.supervisor import Clocks, Stopper, TurnEnd, run_turn
+from teamchat.runners.child.supervisor import INTERRUPTED, Clocks, Stopper, TurnEnd, run_turn
 from teamchat.runners.claude.events import ClaudeEvents
 from teamchat.runners.codex.events import CodexEvents
 from teamchat.runners.gemini.events import GeminiEvents
@@ -79,17 +79,19 @@ def take(
     stop_at: tuple[float, ...] = (),
     stop_on: str | None = None,
     emit: Callable[[Sequence[AgentEvent]], None] | None = None,
+    why: Failure = INTERRUPTED,
 ) -> Taken:
     """Run a turn, a scripted one in no time.
 
-    The user presses Ctrl-C `stop_at` these seconds, and when text with `stop_on` in it is told.
+    It is stopped `stop_at` these seconds, and when text with `stop_on` in it is told: by Ctrl-C, or for another reason,
+    `why`.
     """
     taken = Taken()
 
     async def main() -> TurnEnd:
         stopper = Stopper()
         for seconds in stop_at:
-            asyncio.get_running_loop().call_later(seconds, stopper.request)
+            asyncio.get_running_loop().call_later(seconds, stopper.request, why)
 
         def tell(events: Sequence[AgentEvent]) -> None:
             taken.events += events
@@ -334,6 +336,21 @@ def test_the_second_interrupt_is_hard() -> None:
     taken = take(scripted, stop_at=(SHORT, 2 * SHORT))
     assert (taken.failure.kind, taken.end.exit.code) == (FailureKind.INTERRUPTED, -9)
     assert scripted.process.stops == [False, True]
+
+
+def test_a_turn_that_is_not_needed_any_more_was_stopped_and_not_interrupted() -> None:
+    why = Failure(FailureKind.STOPPED, "was stopped")
+    taken = take(Scripted(said("half"), HANG), stop_at=(SHORT,), why=why)
+    assert (taken.failure, taken.end.text, taken.end.interrupted) == (why, "half", True)
+
+
+def test_the_first_reason_to_stop_a_turn_stands() -> None:
+    stopper, why = Stopper(), Failure(FailureKind.STOPPED, "was stopped")
+    with stopper.within() as one, stopper.within() as other:
+        one.request(why)
+        stopper.request()
+    assert (one.why, other.why, stopper.why) == (why, INTERRUPTED, INTERRUPTED)
+    assert (one.asked, other.asked) == (2, 1)
 
 
 def test_who_is_interrupted_twice_at_once_is_killed_at_once() -> None:
