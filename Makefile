@@ -67,7 +67,7 @@ edits: $(VENV)/ready
 	EDITS=$(or $(EDITS),2000) TURNS_ON_HOSTS=200 $(BIN)/python -m pytest -n auto -m 'long or not long' -rP tests/cli/test_user_edits.py \
 		tests/core/turn/test_random_turns_on_hosts.py
 
-# Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs half of the quick ones.
+# Runs every hostile agent of tests/torture/agents.py, each in its own namespaces. `test` runs a third of the quick ones.
 torture: $(VENV)/ready
 	TORTURE=all $(BIN)/python -m pytest -n auto tests/torture
 

@@ -590,8 +590,9 @@ def test_a_part_of_a_map_reduce_cannot_run_it() -> None:
     )
     ran = run_here("run", "mapreduce", "--planner", "lead", "--workers", "sarah", "--reducer", "lead", "Go")
     assert ran.code == 0, ran.err
-    assert Path("../codes").read_text() == "2\n"
-    assert "a part of a map-reduce" in errors(Path.cwd().parent)
+    told = errors(Path.cwd().parent)
+    assert Path("../codes").read_text() == "2\n", told
+    assert "a part of a map-reduce" in told
 
 
 def test_what_a_person_says_before_a_check_goes_to_the_doer_before_that_check_runs(world: Path) -> None:

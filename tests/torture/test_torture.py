@@ -2,7 +2,7 @@
 
 Each batch of agents runs in a mount and a process namespace of its own, on a file system of its own in memory, and
 without any privilege (of a user called root there), so that nothing gets out. `make torture` runs all of `agents.py`,
-`make test` half of those that are quick.
+`make test` a third of those that are quick.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.program import ROOT
 from tests.torture.agents import AGENTS
 
 ALL = "TORTURE" in os.environ
-BATCHES = 36 if ALL else 3  # each imports the whole program once
-NAMES = [name for name, agent in AGENTS.items() if ALL or agent.quick][:: 1 if ALL else 2]
+BATCHES = 36 if ALL else 2  # each imports the whole program once
+NAMES = [name for name, agent in AGENTS.items() if ALL or agent.quick][:: 1 if ALL else 3]
 SETUP = f'mount -t tmpfs -o size=3g none "$0" || exit {CANNOT}; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
 
 

@@ -26,6 +26,11 @@ TURNS = "SELECT * FROM turns"
 every = pytest.mark.parametrize("voice", [*VOICES, LIVE], ids=lambda voice: voice.name)
 each_once = pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.name)  # of a process for one turn
 eventful = pytest.mark.parametrize("voice", EVENTFUL, ids=lambda voice: voice.name)
+WAYS = [  # a plain program and one CLI; what else differs is the parsers, which tests/runners damages more
+    pytest.param(voice, id=voice.name, marks=() if voice in VOICES[:2] else pytest.mark.long) for voice in VOICES
+]
+every_way = pytest.mark.parametrize("voice", [*WAYS, pytest.param(LIVE, id=LIVE.name)])
+each_way_once = pytest.mark.parametrize("voice", WAYS)
 
 
 @dataclass(frozen=True)
@@ -239,7 +244,7 @@ JUNK = b"\x1b[2J\x1b]0;title\x07 no event \xff\x00 }{\n\n" + b'[1, 2]\n"text"\n3
 NOVEL = lines([{"type": "never.heard.of", "text": "no"}, {"type": 7}, {"type": "result.new"}, {}, {"event": "x"}])
 
 
-@every
+@every_way
 @pytest.mark.parametrize(
     ("before", "after"),
     [(JUNK, JUNK), (NOVEL, NOVEL), (b"\r\n", b"\n" * 100), (b"", b"\0")],
@@ -251,17 +256,17 @@ def test_it_prints_more_than_its_events(scene: Scene, voice: Voice, before: byte
     assert "\x1b" not in ran.out + ran.err
 
 
-@every
+@every_way
 def test_its_last_line_has_no_end(scene: Scene, voice: Voice) -> None:
     scene.assert_answered(scene.send(voice, *raw(voice.whole().removesuffix(b"\n"))), ANSWER)
 
 
-@every
+@every_way
 def test_its_output_comes_byte_by_byte(scene: Scene, voice: Voice) -> None:
     scene.assert_answered(scene.send(voice, "trickle", voice.whole().hex()), ANSWER)
 
 
-@each_once
+@each_way_once
 @pytest.mark.parametrize(
     ("odd", "kept"),
     [
@@ -276,7 +281,7 @@ def test_its_answer_has_odd_bytes(scene: Scene, voice: Voice, odd: bytes, kept: 
     scene.assert_answered(ran, kept)
 
 
-@every
+@every_way
 def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voice: Voice) -> None:
     text = "a\x00b \x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]52;c;aGk=\x1b\\ \x9b2J end"
     ran = scene.send(voice, *raw(voice.whole(text)))
@@ -287,7 +292,7 @@ def test_what_could_act_on_a_terminal_is_stored_and_not_shown(scene: Scene, voic
 # --- what it does with its prompt
 
 
-@each_once
+@each_way_once
 @pytest.mark.parametrize("steps", ["", "close-stdin +", "read-slowly 0.02 +"])
 def test_it_does_not_read_its_prompt_as_it_should(scene: Scene, voice: Voice, steps: str) -> None:
     ran = scene.send(voice, *steps.split(), *raw(voice.whole()), message="long " * 60_000)
@@ -302,7 +307,7 @@ def test_one_that_stays_does_not_read_its_prompt(scene: Scene, steps: tuple[str,
 # --- it says too much
 
 
-@every
+@every_way
 def test_it_writes_without_end(scene: Scene, voice: Voice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "Launch", partial(Launch, max_output=MIB))
     ran = scene.send(voice, *raw(voice.half), "+", "endless")
