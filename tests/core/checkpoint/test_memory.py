@@ -115,7 +115,7 @@ def steps(tree: WorkTree) -> list[Callable[[], object]]:
     ]
 
 
-@pytest.mark.parametrize("seed", [0, 34])
+@pytest.mark.parametrize("seed", [0, pytest.param(34, marks=pytest.mark.long)])
 def test_a_look_that_remembers_the_last_one_sees_what_one_sees_that_does_not(
     tree: WorkTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
