@@ -112,7 +112,7 @@ def chained(vendor: Vendor, memory: str, programs: str) -> Script:
 
 
 def wait_for_a_new_minute() -> None:
-    """Wait: a session of Gemini that goes on in another minute repeats what tools returned (0.61.0)."""
+    """Wait for a new minute: in another minute a session of Gemini repeats what tools returned (0.61.0)."""
     while time.time() % 60 > LATEST_S:
         time.sleep(0.1)
 

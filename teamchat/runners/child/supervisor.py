@@ -171,7 +171,7 @@ class Stopper:
 
     After a first request with `only_turn`, whatever waits behind the turn still runs. Any thread and a signal's handler
     may request it. A request also reaches the stoppers `within` this one; each stops one turn of several.
-    `why` is the turn's failure: a person's request, or what the first request gave.
+    `why` is the failure of the turn that it stops. The first request sets it; by default a person interrupted the turn.
     """
 
     def __init__(self) -> None:
